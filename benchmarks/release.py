@@ -162,7 +162,7 @@ def random(seed: int, public: str, epsilon: float) -> dict[str, Any]:
         return {}
     design = Encoder.of([name for name in rows.columns if name != "y"], None, schema)
     x, y = design.x(parts.private), rows["y"].to_numpy(float)
-    whole = np.column_stack([Encoder.of(rows.columns, None, schema).x(parts.private)])
+    whole = Encoder.of(rows.columns, None, schema).x(parts.private)
     covariance, model = released.covariance(), DPLinearRegression.from_moments(released, "y")
     error = np.hypot(*covariance.mean_errors)
     lower, upper = np.moveaxis(covariance.correlations().conf_int(), -1, 0)

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.errors import InvalidInput, UnboundedData, type_of
+from dpregress.errors import InvalidInput, type_of
 from dpregress.estimators.central import checked_penalty
 from dpregress.estimators.released_moments import ReleasedMoments
 from dpregress.inference import likely_priors, moment_estimates, original_coefficients
 from dpregress.inputs.tables import Inputs
-from dpregress.public import Schema
 from dpregress.releases import Coefficients
 from dpregress.releases.release import ANYWHERE
 from dpregress.releases.subsets import RegressionMoments, regression_moments
@@ -65,7 +63,9 @@ def regress_moments(
     penalty = checked_penalty(alpha, own.moments.space)
     model.estimates_ = released.estimates_of(own)
     found = _coefficients(own, response, penalty, released.rows_of_a_unit)
-    model.coefficients_ = replace(found, reach=_reach(released.schema, response))
+    schema = released.schema
+    bounded = schema is not None and schema.bounds_all([response])
+    model.coefficients_ = replace(found, reach=schema.bounds_of(response) if schema and bounded else ANYWHERE)
     model.coef_, model.intercept_ = model.coefficients_.coef, model.coefficients_.intercept
     model.moments_, model.privacy_, model.exposure_ = released.moments, released.privacy_, None
     model.design_ = None if design is None else design.right
@@ -90,7 +90,7 @@ def _coefficients(own: RegressionMoments, target: str, alpha: float, rows_of_a_u
     found = around + np.asarray(np.linalg.solve(turn, estimates.estimate), dtype=np.float64)
     to_score = gram @ np.linalg.inv(turn)
     privacy, sampling = (to_score @ part @ to_score.T for part in (estimates.privacy, estimates.sampling))
-    flat = _mean_alone(space, gram, found)
+    flat = float(space.mean_row(gram) @ found) * space.constant if space.intercept else np.zeros_like(found)
     centres = [flat + share * (around - flat) for share in _SHARES]
     priors = likely_priors([gram @ (found - centre) for centre in centres], privacy + sampling, _ODDS)
     score, kept = np.zeros_like(found), np.zeros_like(gram)
@@ -108,22 +108,6 @@ def _coefficients(own: RegressionMoments, target: str, alpha: float, rows_of_a_u
         privacy=np.asarray(moved @ privacy @ moved.T),
         total=np.asarray(moved @ (privacy + sampling) @ moved.T),
     )
-
-
-def _reach(schema: Schema | None, target: str) -> tuple[float, float]:
-    """The declared bounds of a response, within which predictions lie."""
-    try:
-        return ANYWHERE if schema is None else schema.bounds_of(target)
-    except UnboundedData:
-        return ANYWHERE
-
-
-def _mean_alone(space: WhitenedSpace, gram: Matrix, coef: Vector) -> Vector:
-    """The coefficients of the model that predicts the mean for everybody; 0 without an intercept."""
-    if not space.intercept:
-        return np.zeros_like(coef)
-    along = gram @ space.constant
-    return np.asarray(space.constant * float(along @ coef) / float(along @ space.constant))
 
 
 def _of_formula(released: ReleasedMoments, design: FormulaEncoder) -> tuple[str, ...]:

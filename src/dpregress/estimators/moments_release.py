@@ -157,11 +157,12 @@ def release_moments(
             ),
             random_state=random_state,
         )
-        moments, lost, shortfall = solver.estimate(session)
+        moments, shortened = solver.estimate(session)
     fixed = ("the coordinates of the release, which were fixed before",) if found.fixed else ()
     statement = session.statement((*found.facts.assumed_public(), *fixed))
     own = None if found.schema is None else found.schema.of_columns(found.columns)
-    return ReleasedMoments(moments.space, found.columns, own, (SiteMoments(site, moments, statement, lost, shortfall),))
+    released = SiteMoments(site, moments, statement, shortened.lost, shortened.shortfall)
+    return ReleasedMoments(moments.space, found.columns, own, (released,))
 
 
 def shared_space(

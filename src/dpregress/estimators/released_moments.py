@@ -11,7 +11,6 @@ import numpy as np
 
 from dpregress.accounting import PrivacyStatement, parallel_statement
 from dpregress.coordinates import Matrix, WhitenedSpace
-from dpregress.coordinates.matrices import symmetric_power
 from dpregress.display import html_table
 from dpregress.errors import InvalidInput, one_line, type_of
 from dpregress.estimators.saving import write_whole
@@ -35,8 +34,6 @@ from dpregress.version import SOFTWARE
 __all__ = ["ReleasedMoments", "SharedSpace", "combine"]
 
 _COMPONENTS = 10
-#: The least eigenvalue of a second moment of whitened rows.
-_LEAST = 1e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +69,7 @@ class SharedSpace:
         found = MomentsFile.load(path)
         schema = _schema(found.schema, path)
         if found.sites:
-            return cls(found.space, found.columns, schema, _together(found.sites))
+            return cls(found.space, found.columns, schema, Shortened.together(found.sites))
         return cls(found.space, found.columns, schema, found.shortened)
 
     def __repr__(self) -> str:
@@ -132,7 +129,7 @@ class ReleasedMoments:
     @property
     def shortened(self) -> Shortened:
         """The same of all rows together, for releases in these coordinates."""
-        return _together(self.sites)
+        return Shortened.together(self.sites)
 
     @property
     def privacy_(self) -> PrivacyStatement:
@@ -240,10 +237,8 @@ class ReleasedMoments:
         site : SiteMoments, optional
             From which they are; default: all sites together.
         """
-        lost, shortfall = (
-            own.axes.T @ part @ own.axes
-            for part in ((self.lost, self.shortfall) if site is None else (site.lost, site.shortfall))
-        )
+        taken = self.shortened if site is None else site
+        lost, shortfall = (own.axes.T @ part @ own.axes for part in (taken.lost, taken.shortfall))
         found = moment_estimates(
             own.moments, lost=lost[:-1, :-1], shortfall=shortfall, rows_of_a_unit=self.rows_of_a_unit
         )
@@ -330,15 +325,6 @@ class ReleasedMoments:
             if name == each or name in column.design(each):
                 return column.design(each)
         return self._designed(name)
-
-
-def _together(sites: Sequence[SiteMoments]) -> Shortened:
-    """What weights take of the rows of all sites; a noisy second moment is made positive definite."""
-    shares = np.array([site.moments.n for site in sites]) / sum(site.moments.n for site in sites)
-    gram = np.tensordot(shares, [site.moments.gram for site in sites], 1)
-    lost = np.tensordot(shares, [site.lost for site in sites], 1)
-    shortfall = np.tensordot(shares, [site.shortfall for site in sites], 1)
-    return Shortened(symmetric_power((gram + gram.T) / 2, 1.0, smallest=_LEAST), lost, shortfall)
 
 
 def combine(releases: Sequence[ReleasedMoments]) -> ReleasedMoments:

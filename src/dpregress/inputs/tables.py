@@ -27,7 +27,7 @@ from dpregress.rows.sources import reader_of
 from dpregress.rows.units import check_ids
 
 #: How the types of pandas begin whose cells NumPy takes for objects.
-_NO_NUMBERS = ("datetime64", "timedelta64", "period", "interval", "date", "time", "duration")
+_NO_NUMBERS = ("date", "time", "duration", "period", "interval")
 
 
 class Inputs(NamedTuple):

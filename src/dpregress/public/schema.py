@@ -202,6 +202,15 @@ class Schema:
         except UnboundedData:
             return False
 
+    def indicator_places(self, names: Sequence[str]) -> dict[str, list[int]]:
+        """Places among design columns of the indicators of each categorical column."""
+        found: dict[str, list[int]] = {}
+        for place, name in enumerate(names):
+            of = self.indicates(name)
+            if of is not None:
+                found.setdefault(of, []).append(place)
+        return found
+
     def indicates(self, name: str) -> str | None:
         """What this design column indicates, or None. Mutually exclusive indicators have the same value."""
         return self._indicators.get(name, (None, 0))[0]

@@ -66,11 +66,24 @@ class Shortened:
     lost: Matrix
     shortfall: Matrix
 
+    @classmethod
+    def of(cls, gram: Matrix, lost: Matrix, shortfall: Matrix) -> Shortened:
+        """From products of matrices, which rounding leaves not quite symmetric."""
+        return cls(*((part + part.T) / 2 for part in (gram, lost, shortfall)))
+
+    @classmethod
+    def together(cls, sites: Sequence[SiteMoments]) -> Shortened:
+        """Of the rows of all sites; their noisy second moment is made positive definite."""
+        shares = np.array([site.moments.n for site in sites]) / sum(site.moments.n for site in sites)
+        gram = np.tensordot(shares, [site.moments.gram for site in sites], 1)
+        lost = np.tensordot(shares, [site.lost for site in sites], 1)
+        shortfall = np.tensordot(shares, [site.shortfall for site in sites], 1)
+        return cls(symmetric_power((gram + gram.T) / 2, 1.0, smallest=_SMALLEST), lost, shortfall)
+
     def recoloured(self, gram: Matrix) -> Shortened:
         """Of the same rows, transformed to have this positive definite second moment."""
         turn = symmetric_power(gram, 0.5) @ symmetric_power(self.gram, -0.5, smallest=_SMALLEST)
-        lost, shortfall = (turn @ part @ turn.T for part in (self.lost, self.shortfall))
-        return Shortened(gram, (lost + lost.T) / 2, (shortfall + shortfall.T) / 2)
+        return Shortened.of(gram, turn @ self.lost @ turn.T, turn @ self.shortfall @ turn.T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,14 +137,17 @@ def check_levels(name: str, kind: pa.DataType, levels: Sequence[str]) -> None:
 
     So are those of 2^53 and beyond, which floats merge: an absent cell would make floats of whole numbers.
     """
-    large = next((level for level in levels if not _told_apart(level)), None)
-    if large is not None and is_number(value_type(kind)):
+    if not is_number(value_type(kind)):
+        return
+    sizes = np.abs(to_numbers(pa.array(levels, pa.large_string())))
+    large = next((level for level, size in zip(levels, sizes.tolist(), strict=True) if size >= TOLD_APART), None)
+    if large is not None:
         raise InvalidInput(
             f"column {name!r} is of type {kind}, in which the level {large!r} may be another number as well: read it "
             "as text"
         )
     same = ambiguous(levels)
-    if same is not None and is_number(value_type(kind)):
+    if same is not None:
         raise InvalidInput(
             f"column {name!r} is of type {kind}, in which the levels {same[0]!r} and {same[1]!r} are one number: "
             "read it as text, by the path of its file, or keep one of them"
@@ -252,12 +255,6 @@ def ambiguous(levels: Sequence[str]) -> tuple[str, str] | None:
         if np.isfinite(value):
             seen[value] = level
     return None
-
-
-def _told_apart(level: str) -> bool:
-    """Whether a float is this level and no other number beside it; whether it is no number."""
-    (value,) = to_numbers(pa.array([level], pa.large_string()))
-    return not abs(value) >= TOLD_APART
 
 
 def _numbers_of(levels: Sequence[str]) -> Vector:

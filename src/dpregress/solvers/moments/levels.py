@@ -43,11 +43,7 @@ def levels_in_reach(space: WhitenedSpace, gram: Matrix, noise: float, schema: Sc
 
 def _level_rows(space: WhitenedSpace, gram: Matrix, noise: float, schema: Schema | None) -> Matrix:
     """The mean row of each level of each column, the first one included, in whitened coordinates."""
-    columns: dict[str, list[int]] = {}
-    for place, name in enumerate(space.features):
-        of = None if schema is None else schema.indicates(name)
-        if of is not None:
-            columns.setdefault(of, []).append(place)
+    columns = {} if schema is None else schema.indicator_places(space.features)
     mean, back = space.mean_row(gram), space.back
     shares = np.clip((back @ mean)[1:], 0.0, 1.0)
     rows = []

@@ -26,7 +26,7 @@ from dpregress.accounting import GDP, split
 from dpregress.coordinates import Matrix, WhitenedSpace
 from dpregress.coordinates.matrices import eigen, symmetric_power
 from dpregress.public.facts import PublicFacts
-from dpregress.public.radius import RowNorms, positive, refined_radius
+from dpregress.public.radius import RowNorms, positive
 from dpregress.queries import Ask, Counted, Query, SecondMoment, noise_in_mean
 from dpregress.releases import Moments
 from dpregress.releases.sites import Shortened
@@ -35,7 +35,7 @@ from dpregress.solvers.shared.gram import mixed_gram
 from dpregress.solvers.shared.radius_plan import plan_moments
 from dpregress.solvers.shared.repair import floored, gram_floor, noise_norm
 from dpregress.solvers.shared.surrogate import surrogate_rows
-from dpregress.solvers.shared.whitening import REFINE, planned_start
+from dpregress.solvers.shared.whitening import REFINE, planned_start, rewhitened_by
 
 #: With fewer public rows than this many per column, a private second moment may be worth its cost.
 _ROWS_PER_COLUMN = 20
@@ -112,23 +112,19 @@ class WholeTable:
         rows = space.whiten(public.rows)
         weight = space.weights(rows)[:, None]
         parts = ((rows * part).T @ rows / len(rows) for part in (weight**2, (1 - weight) ** 2, 1 - weight**2))
-        return Shortened(*((part + part.T) / 2 for part in parts))
+        return Shortened.of(*parts)
 
-    def estimate(self, ask: Ask) -> tuple[Moments, Matrix, Matrix]:
-        """Ask within the budget: the released moments, the part of the second moment that weights take, and what it
-        falls short of that of the rows.
-        """
+    def estimate(self, ask: Ask) -> tuple[Moments, Shortened]:
+        """Ask within the budget: the released moments, and what weights take of them."""
         shares = [REFINE] * self._refinements
         *first, last = split(self.budget, [*shares, 1 - sum(shares)])
         space = self.facts.start.space if self.fixed else self._whitened(ask, first, last)
         moments = ask(Counted(SecondMoment(space)), last)
         gram = floored(moments.gram, gram_floor(moments))
         if self.shortened is not None:
-            known = self.shortened.recoloured(gram)
-            return moments, known.lost, known.shortfall
+            return moments, self.shortened.recoloured(gram)
         rows = surrogate_rows(space, self.facts.public, gram, self.facts.schema)
-        lost, shortfall = ((part + part.T) / 2 for part in (rows.lost, rows.shortfall))
-        return moments, lost, shortfall
+        return moments, Shortened.of(gram, rows.lost, rows.shortfall)
 
     @cached_property
     def _refinements(self) -> int:
@@ -180,9 +176,8 @@ class WholeTable:
         entry = noise_norm(second) / math.sqrt(2 * space.order)
         within = levels_in_reach(space, floored(seen, floor), entry, self.facts.schema, _LEVEL * space.order)
         root = symmetric_power(within, -0.5)
-        better, seen = space.rewhitened(root, 1.0), root @ seen @ root
-        norms = RowNorms.normal(better, refined_radius(better, float(np.trace(root @ second.gram @ root))))
-        return _Refined(better.rewhitened(np.eye(space.order), norms.median), norms, (seen, noise_norm(second) / floor))
+        better = rewhitened_by(space, second, root)
+        return _Refined(better.space, better.norms, (root @ seen @ root, noise_norm(second) / floor))
 
     def _truncated(self, space: WhitenedSpace, norms: RowNorms, spend: GDP) -> WhitenedSpace:
         public = self.facts.public

@@ -41,19 +41,16 @@ def likely_rows(schema: Schema, names: tuple[str, ...], normal: Matrix, mean: Ve
     """
     rows = np.empty_like(normal)
     uniform = ndtr(normal)
-    levels: dict[str, list[int]] = {}
     for place, name in enumerate(names):
+        if schema.indicates(name) is not None:
+            continue
         lower, upper = schema.bounds_of(name)
         width = upper - lower
         centre = min(max((mean[place] - lower) / width, _INSIDE), 1 - _INSIDE)
-        of = schema.indicates(name)
-        if of is not None:
-            levels.setdefault(of, []).append(place)
-            continue
         largest = centre * (1 - centre)
         spread = min(max(variance[place] / width**2, _LEAST_VARIANCE * largest), _MOST_VARIANCE * largest)
         rows[:, place] = lower + width * _beta(uniform[:, place], centre, largest / spread - 1)
-    for places in levels.values():
+    for places in schema.indicator_places(names).values():
         rows[:, places] = _one_level(normal[:, places], np.clip(mean[places], _INSIDE, 1 - _INSIDE))
     return rows
 

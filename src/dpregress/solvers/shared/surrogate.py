@@ -140,7 +140,7 @@ class SurrogateRows:
 
         Of unseen rows nobody knows how long they are: theirs is taken to be half of it.
         """
-        return self._gram(1 / self.weight**2 - np.minimum(1 / self.weight, 1) ** 2) + self.unseen
+        return self._gram((1 - np.minimum(self.weight, 1) ** 2) / self.weight**2) + self.unseen
 
     @property
     def shortening(self) -> Vector:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.accounting import GDP
-from dpregress.coordinates import WhitenedSpace
+from dpregress.coordinates import Matrix, WhitenedSpace
 from dpregress.coordinates.matrices import symmetric_power
 from dpregress.public.facts import PublicFacts
 from dpregress.public.moments import PublicMoments
@@ -119,7 +119,11 @@ def refined(ask: Ask, space: WhitenedSpace, spend: GDP) -> Rewhitened:
 
 def rewhitened(space: WhitenedSpace, second: Moments, floor: float) -> Rewhitened:
     """The same from a released second moment, with eigenvalues raised to at least ``floor``."""
-    root = symmetric_power(second.gram, -0.5, smallest=floor)
+    return rewhitened_by(space, second, symmetric_power(second.gram, -0.5, smallest=floor))
+
+
+def rewhitened_by(space: WhitenedSpace, second: Moments, root: Matrix) -> Rewhitened:
+    """The coordinates ``root @ x~``, in which the released second moment tells how long rows are."""
     better = space.rewhitened(root, 1.0)
     norms = RowNorms.normal(better, refined_radius(better, float(np.trace(root @ second.gram @ root))))
     return Rewhitened(better.rewhitened(np.eye(better.order), norms.median), norms)
