@@ -244,6 +244,8 @@ def test_a_response_that_is_named_like_a_column_is_not_that_column() -> None:
     assert found == right
     assert found == pytest.approx(20, abs=1)
     assert DPLinearRegression(GDP(2.0), schema=schema, random_state=0).fit(rows, y.to_numpy()).coef_[0] == right
+    arrow = pa.Table.from_pandas(rows, preserve_index=False)
+    assert DPLinearRegression(GDP(2.0), schema=schema, random_state=0).fit(arrow, y.to_numpy()).coef_[0] == right
 
 
 @pytest.mark.parametrize(

@@ -404,7 +404,8 @@ def _numeric(values: Any) -> NDArray[np.float64]:
 
 def response_name(y: Any, X: Any) -> str:
     """What a response is called: as its series, unless a column of X has that name, as a sum of columns may; else y."""
-    taken = [str(name) for name in getattr(X, "columns", [])] if is_table(X) and not isinstance(X, pa.Table) else []
+    columns = X.schema.names if isinstance(X, pa.Table | pa.RecordBatch) else getattr(X, "columns", [])
+    taken = [str(name) for name in columns] if is_table(X) else []
     name = str(getattr(y, "name", None) or "y")
     return name if name not in taken else _unused("y", taken)
 
