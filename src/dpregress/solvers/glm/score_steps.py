@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpregress.accounting import GDP
+from dpregress.accounting import GDP, split
 from dpregress.coordinates import Exposure, Matrix, ResponseScale, Vector, WhitenedSpace
 from dpregress.models import BinomialFamily, Family
 from dpregress.public.facts import PublicFacts
@@ -80,6 +80,9 @@ MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 STEPS_WITH_PRIOR, STEPS_WITHOUT = (1.0, 1.0, 2.0), (1.0, 1.0, 1.0, 2.0, 2.0)
 #: The same for classes without labelled public rows, or with too few of the rarer class to fit all coefficients.
 STEPS_OF_CLASSES = (1.0, 1.0, 1.0, 3.0)
+#: And for two classes where n mu is at least so many times the number of coefficients: noise hides no step then. Of a
+#: rare class, n is the number of rows of even classes whose responses would vary as much.
+STEPS_OF_MANY, _MANY = (0.5, 0.5, 1.0, 1.0, 1.0, 4.0), 100.0
 #: The largest share of private rows that surrogate rows may lack along a direction, beside gradients of whole rows.
 _MISSED = 0.001
 #: Half octaves above the largest size seen that sizes may lie.
@@ -123,11 +126,14 @@ class ScoreSteps(FactSolver):
         self.family = family
         self.alpha = alpha
         self.norms = norms
+        self._budget = budget
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
         starts = not family.distribution.signed and facts.start.space.intercept and not labelled and not natural
         self._between = between(facts, budget.mu) if starts else None
         informed = labelled and not (natural and _few_events(facts))
-        weights = steps or (STEPS_WITH_PRIOR if informed else STEPS_OF_CLASSES if natural else STEPS_WITHOUT)
+        self._shorter = steps is None and natural and not informed and _many(facts.n, facts, budget)
+        unknown = STEPS_WITHOUT if not natural else STEPS_OF_MANY if self._shorter else STEPS_OF_CLASSES
+        weights = steps or (STEPS_WITH_PRIOR if informed else unknown)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             **design_shares(facts),
@@ -172,7 +178,10 @@ class ScoreSteps(FactSolver):
         rate = self._rate(ask) if self.family == BinomialFamily else None
         clip = CLIP if rate is None else 1 / math.sqrt(rate.value * (1 - rate.value))
         space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms, clip, whole=self._whole)
-        return self.among(n)._scored(among(ask, n), space, gram, rate)
+        solver = self.among(n)
+        if rate is not None and self._shorter and not _many(n * rate.evenness, self.facts, self._budget):
+            solver._steps = split(GDP(math.hypot(*(step.mu for step in self._steps))), STEPS_OF_CLASSES)
+        return solver._scored(among(ask, n), space, gram, rate)
 
     def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram, rate: Rate | None) -> Solution:
         """From the Gram matrix of the usable rows."""
@@ -323,6 +332,16 @@ class Rate(NamedTuple):
         rarest = min(max(2 * noise, 1 / n), 0.5)
         value = min(max(found, rarest), 1 - rarest)
         return cls(value, noise**2 + max(value - found, 0) ** 2)
+
+    @property
+    def evenness(self) -> float:
+        """The variance of a class of this rate, over that of even classes."""
+        return 4 * self.value * (1 - self.value)
+
+
+def _many(n: float, facts: PublicFacts, budget: GDP) -> bool:
+    """Whether noise is small beside what each step is to find in n rows."""
+    return budget.mu * n >= _MANY * facts.start.space.order
 
 
 def _few_events(facts: PublicFacts) -> bool:
