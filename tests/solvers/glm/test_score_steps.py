@@ -175,8 +175,8 @@ SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[
         M,
         False,
         True,
-        [M1, S, *[W] * 4, U, Q, M1],
-        [START, 0.15, *[0.69 / 6] * 3, 0.69 / 2, REMAINDER, SQUARES, 0.05],
+        [M1, S, *[W] * 6, U, Q, M1],
+        [START, 0.15, *[0.69 / 16] * 2, *[0.69 / 8] * 3, 0.69 / 2, REMAINDER, SQUARES, 0.05],
     ),
     "logistic, labelled": (
         BinomialFamily,
@@ -221,6 +221,24 @@ def test_rounds_and_shares(setting: str, seed: int) -> None:
     spent = Composed.of([spend for _, spend in questions])
     assert GDP(2.0).covers(spent)
     assert math.isclose(spent.mu, 2.0, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize(("mu", "rate", "scores"), [(0.05, 0.5, 4), (2.0, 0.5, 6), (2.0, 0.01, 4)])
+def test_classes_are_asked_for_few_scores_where_noise_is_not_small(mu: float, rate: float, scores: int) -> None:
+    """Whatever the released rate is, the scores cost the same together."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(N, len(NAMES)))
+    public = PublicMoments.from_rows(rng.normal(size=(M, len(NAMES))))
+    y = (np.arange(N) < rate * N).astype(float)
+    solver = ScoreSteps(facts(public), family_of("binomial"), GDP(mu), 0.0)
+    _, questions = run(solver, x, y, mu, SeededSampler(rng))
+    asked = [spend for query, spend in questions if isinstance(query, ClippedGradient)]
+    assert len(asked) == scores
+    planned = math.hypot(*(spend.mu for spend in solver._steps))
+    assert math.hypot(*(spend.mu for spend in asked)) == pytest.approx(planned, rel=1e-12)
+    spent = Composed.of([spend for _, spend in questions])
+    assert GDP(mu).covers(spent)
+    assert math.isclose(spent.mu, mu, rel_tol=1e-9)
 
 
 def start_share(order: int, mu: float, family: str = "poisson") -> tuple[float, float, float]:
