@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from dpregress.coordinates import WhitenedSpace
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
 from dpregress.queries import Ask, Counted, SecondMoment, noise_in_mean
+from dpregress.solvers.shared.budget import joint_budget
 from dpregress.solvers.shared.gram import MixedGram, entrywise_mixed_gram
 from dpregress.solvers.shared.radius_plan import CLEAR_GRAM, CLIP, plan_unlabelled
 from dpregress.solvers.shared.whitening import REFINE, refined, refinements
@@ -70,8 +70,7 @@ def released_design(
     for turn in rounds:
         better = refined(ask, space, spend[turn])
         space, norms = better.space, better.norms
-    together = GDP(math.hypot(*(each.mu for each in scores)))
-    plan = plan_unlabelled(norms, space.order, n=facts.n, scores=together, gram=spend["gram"], clip=clip)
+    plan = plan_unlabelled(norms, space.order, n=facts.n, scores=joint_budget(scores), gram=spend["gram"], clip=clip)
     radius = plan.radius
     if whole:
         noise = space.order * noise_in_mean(SecondMoment.largest_change(radius), spend["gram"], facts.n) ** 2

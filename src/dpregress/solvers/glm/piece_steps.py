@@ -38,7 +38,7 @@ from dpregress.queries import (
 )
 from dpregress.releases import Isotropic
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty, Unshrunk
-from dpregress.solvers.shared.budget import allocate_budget
+from dpregress.solvers.shared.budget import allocate_budget, joint_budget
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior, explain
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.radius_plan import plan_unlabelled
@@ -215,8 +215,9 @@ class PieceSteps(FactSolver):
         for turn in rounds:
             better = refined(ask, space, self._spend[turn])
             space, norms = better.space, better.norms
-        together = GDP(math.hypot(*(each.mu for each in self._scores)))
-        plan = plan_unlabelled(norms, space.order, n=facts.n, scores=together, gram=self._spend["information 0"])
+        plan = plan_unlabelled(
+            norms, space.order, n=facts.n, scores=joint_budget(self._scores), gram=self._spend["information 0"]
+        )
         space = space.rewhitened(np.eye(space.order), plan.radius)
         return replace(space, response=ResponseScale(facts.target), exposure=facts.exposure), norms
 

@@ -57,7 +57,7 @@ from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.rare_counts import hidden_events, with_events
 from dpregress.solvers.glm.score_loop import Beginning, take_steps
 from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
-from dpregress.solvers.shared.budget import allocate_budget, has_prior, leaving_steps
+from dpregress.solvers.shared.budget import allocate_budget, has_prior, joint_budget, leaving_steps
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 from dpregress.solvers.shared.public_fit import LabelledRows, PublicFit, fit_public
@@ -126,13 +126,14 @@ class ScoreSteps(FactSolver):
         self.family = family
         self.alpha = alpha
         self.norms = norms
-        self._budget = budget
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
         starts = not family.distribution.signed and facts.start.space.intercept and not labelled and not natural
         self._between = between(facts, budget.mu) if starts else None
         informed = labelled and not (natural and _few_events(facts))
-        self._shorter = steps is None and natural and not informed and _many(facts.n, facts, budget)
-        unknown = STEPS_WITHOUT if not natural else STEPS_OF_MANY if self._shorter else STEPS_OF_CLASSES
+        enough = _MANY * facts.start.space.order / budget.mu
+        many = steps is None and natural and not informed and facts.n >= enough
+        self._enough = enough if many else 0.0  # rows of even classes, without which there are fewer scores
+        unknown = STEPS_WITHOUT if not natural else STEPS_OF_MANY if many else STEPS_OF_CLASSES
         weights = steps or (STEPS_WITH_PRIOR if informed else unknown)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
@@ -179,8 +180,8 @@ class ScoreSteps(FactSolver):
         clip = CLIP if rate is None else 1 / math.sqrt(rate.value * (1 - rate.value))
         space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms, clip, whole=self._whole)
         solver = self.among(n)
-        if rate is not None and self._shorter and not _many(n * rate.evenness, self.facts, self._budget):
-            solver._steps = split(GDP(math.hypot(*(step.mu for step in self._steps))), STEPS_OF_CLASSES)
+        if rate is not None and n * rate.evenness < self._enough:
+            solver._steps = split(joint_budget(self._steps), STEPS_OF_CLASSES)
         return solver._scored(among(ask, n), space, gram, rate)
 
     def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram, rate: Rate | None) -> Solution:
@@ -337,11 +338,6 @@ class Rate(NamedTuple):
     def evenness(self) -> float:
         """The variance of a class of this rate, over that of even classes."""
         return 4 * self.value * (1 - self.value)
-
-
-def _many(n: float, facts: PublicFacts, budget: GDP) -> bool:
-    """Whether noise is small beside what each step is to find in n rows."""
-    return budget.mu * n >= _MANY * facts.start.space.order
 
 
 def _few_events(facts: PublicFacts) -> bool:

@@ -13,7 +13,6 @@ Every choice is a function of public facts or of earlier releases (docs/methods/
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -58,7 +57,7 @@ from dpregress.solvers.linear.residual_plan import (
 )
 from dpregress.solvers.linear.scores import LinearScore, Scores, linear_scores
 from dpregress.solvers.linear.start import ResponseStart
-from dpregress.solvers.shared.budget import allocate_budget, has_prior
+from dpregress.solvers.shared.budget import allocate_budget, has_prior, joint_budget
 from dpregress.solvers.shared.gram import far_apart, mixed_gram
 from dpregress.solvers.shared.linear_prior import LinearPrior
 from dpregress.solvers.shared.magnitudes import Magnitudes
@@ -162,7 +161,7 @@ class Residual(FactSolver):
     @property
     def _scores(self) -> GDP:
         """The cost of all steps together."""
-        return GDP(math.hypot(*(spend.mu for spend in self._steps)))
+        return joint_budget(self._steps)
 
     @property
     def _may_repeat(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dpregress.accounting import GDP, split
+from dpregress.accounting import GDP, Composed, split
 from dpregress.public.facts import PublicFacts
 
 #: Labels that differ by less count as equal.
@@ -36,6 +36,11 @@ def leaving_steps(shares: Mapping[str, float], whole: float) -> dict[str, float]
     total = math.fsum(shares.values())
     scale = min(1.0, (1 - _LEAST_STEPS) * whole / total) if total else 1.0
     return {name: share * scale for name, share in shares.items()}
+
+
+def joint_budget(spends: Sequence[GDP]) -> GDP:
+    """The budget that several budgets make up."""
+    return GDP(Composed.of(spends).mu)
 
 
 def allocate_budget(
