@@ -130,7 +130,7 @@ class ScoreSteps(FactSolver):
         starts = not family.distribution.signed and facts.start.space.intercept and not labelled and not natural
         self._between = between(facts, budget.mu) if starts else None
         informed = labelled and not (natural and _few_events(facts))
-        enough = _MANY * facts.start.space.order / budget.mu
+        enough = facts.start.space.order * (_MANY / budget.mu)
         many = steps is None and natural and not informed and facts.n >= enough
         self._enough = enough if many else 0.0  # rows of even classes, without which there are fewer scores
         unknown = STEPS_WITHOUT if not natural else STEPS_OF_MANY if many else STEPS_OF_CLASSES
