@@ -84,6 +84,7 @@ from dpregress.queries import (
     ABSENT,
     BinnedClasses,
     BinnedResiduals,
+    BinomialInformation,
     Blocks,
     CentredTables,
     ClippedGradient,
@@ -529,6 +530,7 @@ QUERIES = (
     QueryEntry("squares of whole scores", _squares_of_wholes, symmetric),
     QueryEntry("squares of gradients", _squares_of_gradients, symmetric),
     QueryEntry("squares of multinomial scores", _squares_of_classes, symmetric, rows_of_all_classes),
+    QueryEntry("information of classes", lambda f, r: BinomialInformation(f, _coef(f, r)), symmetric),
     QueryEntry("mean class residual", _mean_class_residual, extremes=rows_of_all_classes),
     QueryEntry(
         "exposure histogram", lambda f, _: ExposureHistogram(replace(f, exposure=Exposure("e", 1e-2, 1e7)), _EDGES)

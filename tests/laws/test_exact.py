@@ -26,7 +26,15 @@ from dpregress.coordinates.exact import FINE, ExactVector, Grid, column_sums, cr
 from dpregress.mechanisms import base
 from dpregress.mechanisms.base import float_sensitivity, unrounded_total
 from dpregress.models import BinomialFamily, GaussianFamily
-from dpregress.queries import ClippedScore, MeanResidual, PublishedHessian, Query, ScoreSquares, SecondMoment
+from dpregress.queries import (
+    BinomialInformation,
+    ClippedScore,
+    MeanResidual,
+    PublishedHessian,
+    Query,
+    ScoreSquares,
+    SecondMoment,
+)
 from dpregress.rows import (
     ArraySource,
     CappedSource,
@@ -172,6 +180,7 @@ def large_queries(space: WhitenedSpace, rng: Rng) -> Iterator[Query[Any]]:
     yield SecondMoment(space)
     yield score
     yield ScoreSquares(score, 2.0)
+    yield BinomialInformation(space, coef)
     yield PublishedHessian(space, BinomialFamily, coef, 0.25)
     yield MeanResidual(space, GaussianFamily, coef, -5.0, 4.0)
 

@@ -34,6 +34,7 @@ from dpregress.mechanisms import CURATOR_MECHANISMS, DiscreteLaplace, Exponentia
 from dpregress.mechanisms import gaussian as gaussian_module
 from dpregress.mechanisms.base import exact_total
 from dpregress.queries import (
+    BinomialInformation,
     ClippedScore,
     MeanResidual,
     Norm,
@@ -233,6 +234,10 @@ def scores_not_shortened(patch: Patch) -> None:
         return ExactVector(np.ones(self.size, dtype=np.int64), svec.svec(each.T @ each))
 
     patch.setattr(ScoreSquares, "exact", exact)
+
+
+def variance_for_deviation(patch: Patch) -> None:
+    patch.setattr(BinomialInformation, "contribution", lambda self: (0.25 * self.space.radius) ** 2)
 
 
 def removal_for_replacement(patch: Patch) -> None:
@@ -530,6 +535,7 @@ FAULTS: dict[str, tuple[Callable[[Patch], None], Law]] = {
     "the radius where the joint radius is needed": (radius_for_joint_radius, sensitivity_of("joint second moment")),
     "R for R squared": (radius_not_squared, sensitivity_of("second moment")),
     "K for K squared": (score_bound_not_squared, sensitivity_of("squares of scores")),
+    "1/4 for 1/2": (variance_for_deviation, sensitivity_of("information of classes")),
     "scores beyond their bound": (scores_not_shortened, sensitivity_of("squares of scores")),
     "add-remove for replace-one, moments": (removal_for_replacement, sensitivity_of("second moment")),
     "add-remove for replace-one, scores": (removal_for_replacement, sensitivity_of("Gaussian score")),

@@ -30,6 +30,7 @@ from dpregress.mechanisms.base import unrounded_total
 from dpregress.models import BinomialFamily, Family, PoissonFamily, family_of
 from dpregress.public.coding import domain_of
 from dpregress.queries import (
+    BinomialInformation,
     Blocks,
     ClippedGradient,
     ClippedScore,
@@ -209,9 +210,9 @@ def wild_rows(rng: Rng, query: Any) -> RawRows:
 
 def test_some_queries_are_pushed_down() -> None:
     assert {type(entry.make(_PLAIN, np.random.default_rng(0))) for entry in PUSHED} == {
-        ClippedGradient, ClippedScore, Counted, ExposureHistogram, ExposureScore, FarVotes, MeanClassResidual,
-        MeanResidual, MultinomialScore, PieceInformation, PieceScore, PieceTotals, ResidualHistogram, ResponseHistogram,
-        ScoreRemainder, ScoreSquares, SecondMoment, ShortenedRows, UsableRowCount,
+        BinomialInformation, ClippedGradient, ClippedScore, Counted, ExposureHistogram, ExposureScore, FarVotes,
+        MeanClassResidual, MeanResidual, MultinomialScore, PieceInformation, PieceScore, PieceTotals, ResidualHistogram,
+        ResponseHistogram, ScoreRemainder, ScoreSquares, SecondMoment, ShortenedRows, UsableRowCount,
     }  # fmt: skip
 
 
@@ -265,6 +266,8 @@ def test_the_smallest_and_largest_numbers_make_no_database_fail(
                 )
                 for query in asked:
                     assert_same(pushed(query, source), expected_of(query, plain), f"{entry}, {family}, {query}")
+            information = BinomialInformation(unbounded, np.array(coef))
+            assert_same(pushed(information, source), expected_of(information, plain), f"{entry}, {information}")
             of_classes = MultinomialScore(unbounded.with_response(ResponseScale("y")), CLASSES, 2.0**-99)
             for query in (of_classes, ScoreSquares(of_classes, 2.0**99), MeanClassResidual(of_classes.space, CLASSES)):
                 assert_same(pushed(query, source), expected_of(query, plain), f"{entry}, {query}")

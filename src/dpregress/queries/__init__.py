@@ -1,6 +1,7 @@
 """What can be asked of private rows, each with its sensitivity."""
 
 from dpregress.queries.base import Ask, Norm, Query, RowQuery, TableQuery, noise_in_mean
+from dpregress.queries.binomial_information import BinomialInformation
 from dpregress.queries.clipped_gradient import ClippedGradient
 from dpregress.queries.column_histograms import ABSENT, ColumnHistograms
 from dpregress.queries.count import UsableRowCount
@@ -27,6 +28,7 @@ __all__ = [
     "Ask",
     "BinnedClasses",
     "BinnedResiduals",
+    "BinomialInformation",
     "Blocks",
     "CentredTables",
     "ClippedGradient",

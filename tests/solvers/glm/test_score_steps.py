@@ -18,6 +18,7 @@ from dpregress.models import BinomialFamily, Family, GammaFamily, PoissonFamily,
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import Start, from_public, start
 from dpregress.queries import (
+    BinomialInformation,
     ClippedGradient,
     ClippedScore,
     MeanResidual,
@@ -236,6 +237,24 @@ def test_classes_are_asked_for_few_scores_where_noise_is_not_small(mu: float, ra
     assert len(asked) == scores
     planned = math.hypot(*(spend.mu for spend in solver._steps))
     assert math.hypot(*(spend.mu for spend in asked)) == pytest.approx(planned, rel=1e-12)
+    spent = Composed.of([spend for _, spend in questions])
+    assert GDP(mu).covers(spent)
+    assert math.isclose(spent.mu, mu, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mu", "rate", "scores", "informed"), [(0.2, 0.5, 6, 0), (2.0, 0.5, 6, 1), (2.0, 0.03, 6, 0), (2.0, 0.005, 4, 0)]
+)
+def test_by_a_schema_alone_the_information_of_many_rows_is_asked(
+    mu: float, rate: float, scores: int, informed: int
+) -> None:
+    """With a rarer class, what it would have cost goes to the scores."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(N, len(NAMES))), (np.arange(N) < rate * N).astype(float)
+    solver = ScoreSteps(facts(None), family_of("binomial"), GDP(mu), 0.0)
+    _, questions = run(solver, x, y, mu, SeededSampler(rng))
+    assert kinds(questions).count(ClippedScore) == scores
+    assert kinds(questions).count(BinomialInformation) == informed
     spent = Composed.of([spend for _, spend in questions])
     assert GDP(mu).covers(spent)
     assert math.isclose(spent.mu, mu, rel_tol=1e-9)

@@ -31,6 +31,7 @@ from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
 from dpregress.queries import (
     Ask,
+    BinomialInformation,
     ClippedGradient,
     ClippedScore,
     Counted,
@@ -55,6 +56,7 @@ from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.rare_counts import hidden_events, with_events
+from dpregress.solvers.glm.released_information import released_difference, with_difference
 from dpregress.solvers.glm.score_loop import Beginning, take_steps
 from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, joint_budget, leaving_steps
@@ -83,6 +85,9 @@ STEPS_OF_CLASSES = (1.0, 1.0, 1.0, 3.0)
 #: And for two classes where n mu is at least so many times the number of coefficients: noise hides no step then. Of a
 #: rare class, n is the number of rows of even classes whose responses would vary as much.
 STEPS_OF_MANY, _MANY = (0.5, 0.5, 1.0, 1.0, 1.0, 4.0), 100.0
+#: The share of the information at the last coefficients, by a schema alone, where n mu is at least so many times the
+#: number of coefficients.
+_INFORMATION, _CLEAR = 0.05, 300.0
 #: The largest share of private rows that surrogate rows may lack along a direction, beside gradients of whole rows.
 _MISSED = 0.001
 #: Half octaves above the largest size seen that sizes may lie.
@@ -133,6 +138,8 @@ class ScoreSteps(FactSolver):
         enough = facts.start.space.order * (_MANY / budget.mu)
         many = steps is None and natural and not informed and facts.n >= enough
         self._enough = enough if many else 0.0  # rows of even classes, without which there are fewer scores
+        self._clear = facts.start.space.order * (_CLEAR / budget.mu)  # and those without which noise hides information
+        told = many and (facts.public is None or facts.public.rows is None) and facts.n >= self._clear
         unknown = STEPS_WITHOUT if not natural else STEPS_OF_MANY if many else STEPS_OF_CLASSES
         weights = steps or (STEPS_WITH_PRIOR if informed else unknown)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
@@ -143,6 +150,7 @@ class ScoreSteps(FactSolver):
             "levels": 0.0 if labelled or natural or self._between else _LEVELS,
             "mean": 0.0 if not facts.start.space.intercept else mean,
             "remainder": remainder_share(facts.start.space),
+            "information": _INFORMATION if told else 0.0,
             "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
         }
         start = 0.0 if labelled or not facts.start.space.intercept else mean_start_share(facts, budget)
@@ -165,6 +173,7 @@ class ScoreSteps(FactSolver):
             ClippedScore,
             ScoreRemainder,
             ScoreSquares,
+            *((BinomialInformation,) if self.family == BinomialFamily else ()),
             MeanResidual,
             ResponseHistogram,
             ResidualHistogram,
@@ -180,9 +189,18 @@ class ScoreSteps(FactSolver):
         clip = CLIP if rate is None else 1 / math.sqrt(rate.value * (1 - rate.value))
         space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms, clip, whole=self._whole)
         solver = self.among(n)
-        if rate is not None and n * rate.evenness < self._enough:
-            solver._steps = split(joint_budget(self._steps), STEPS_OF_CLASSES)
+        if rate is not None:
+            solver._divide(n * rate.evenness)
         return solver._scored(among(ask, n), space, gram, rate)
+
+    def _divide(self, even: float) -> None:
+        """The scores and the information again, for so many rows of even classes."""
+        if "information" in self._spend and even < self._clear:
+            self._spend = dict(self._spend)
+            together = joint_budget([*self._steps, self._spend.pop("information")])
+            self._steps = split(together, STEPS_OF_MANY)
+        if even < self._enough:
+            self._steps = split(joint_budget(self._steps), STEPS_OF_CLASSES)
 
     def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram, rate: Rate | None) -> Solution:
         """From the Gram matrix of the usable rows."""
@@ -210,6 +228,10 @@ class ScoreSteps(FactSolver):
             answer = ask_remainder(ask, score, taken, self._spend["remainder"], self.facts.n)
         paid = self._steps[-1], self._spend.get("squares")
         squares = released_squares(ask, model, steps.coef, *paid, self.facts.n, answer)
+        if "information" in self._spend:
+            difference = released_difference(ask, model, steps.coef, self._spend["information"])
+            steps = with_difference(steps, model, difference)
+            squares = replace(squares, slope=squares.slope + difference)
         if "mean" in self._spend:
             if prior is not None and levels is not None:
                 levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals), _FAR)
