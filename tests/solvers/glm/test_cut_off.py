@@ -146,7 +146,29 @@ def test_what_a_clip_takes_from_a_tail(family: Family, dispersion: float) -> Non
 
         edges = sorted({0.0, max(m - clip / (s * abs(f)), 0.0), m + clip / (s * abs(f)), 200.0})
         wanted += row * sum(quad(lost, low, high, limit=200)[0] for low, high in pairwise(edges)) / len(x)
-    np.testing.assert_allclose(TailCut.of(rows, family, coef, clip, dispersion).score(coef), wanted, rtol=1e-6)
+    found = TailCut.of(rows, family, coef, clip, dispersion)
+    np.testing.assert_allclose(found.score(coef), wanted, rtol=1e-6)
+    assert (found.kept == 1) == (family is PoissonFamily)
+
+
+@pytest.mark.parametrize("dispersion", [0.3, 2.0])
+@pytest.mark.parametrize("family", [GammaFamily, family_of("gamma", "inverse")], ids=str)
+def test_what_a_clip_leaves_of_a_change_of_amounts(family: Family, dispersion: float) -> None:
+    """By the mean residual of a row when all amounts grow by a part in 1e5."""
+    rows, coef, clip, grown = SurrogateRows(np.ones((1, 1)), np.ones(1), np.zeros((1, 1))), np.array([0.7]), 0.9, 1e-5
+    mean, factor = float(family.mean(coef)[0]), float(family.factor(coef)[0])
+
+    def clipped(scale: float) -> float:
+        def at(y: float) -> float:
+            residual = min(max((scale * y - mean) * factor, -clip), clip)
+            return residual * float(gamma.pdf(y, 1 / dispersion, scale=mean * dispersion))
+
+        reach = clip / abs(factor)
+        edges = sorted({0.0, 1e-6, max(mean - reach, 0.0) / scale, (mean + reach) / scale, 80 * mean})
+        return sum(quad(at, low, high, limit=400, epsabs=1e-13)[0] for low, high in pairwise(edges))
+
+    change = (clipped(1 + grown) - clipped(1 - grown)) / (2 * grown * mean * factor)
+    assert TailCut.of(rows, family, coef, clip, dispersion).kept == pytest.approx(change, rel=1e-3)
 
 
 def _tips(rng: np.random.Generator, m: int, slope: float = 0.4) -> tuple[Matrix, Vector]:

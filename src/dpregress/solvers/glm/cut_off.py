@@ -21,6 +21,8 @@ _SHAPES = (1e-6, 1e8)
 _DIGITS = 1e-13
 #: What a sample tells is shrunk as if its variance were so many times as large: all scores share its error.
 _DOUBT = 3.0
+#: The least share of a change that a clip is taken to leave.
+_LEAST_KEPT = 0.05
 
 
 class CutOff(ABC):
@@ -32,10 +34,13 @@ class CutOff(ABC):
         What depends on the shape of a tail, which the model only guesses at.
     variance : float
         Of an entry, where a sample tells.
+    kept : float
+        The most of a change that the clip leaves, where responses tell more than the sizes of residuals.
     """
 
     guessed: Vector | None = None
     variance: float = 0.0
+    kept: float = 1.0
 
     @abstractmethod
     def score(self, coef: Vector) -> Vector:
@@ -157,8 +162,11 @@ class TailCut(_FixedCut):
     """Of counts and amounts, by the model: a tail above the mean is longer than one below.
 
     Responses are taken to have gamma distributions with the mean and variance of the model; overdispersed counts
-    have the variance ``m + k m^2`` of negative binomial ones.
+    have the variance ``m + k m^2`` of negative binomial ones. Of amounts, which vary in proportion to their mean, a
+    change of the mean is lost on those that the clip cuts, in proportion to these amounts.
     """
+
+    kept: float = 1.0
 
     @classmethod
     def of(cls, rows: SurrogateRows, family: Family, coef: Vector, clip: float, dispersion: float) -> TailCut:
@@ -178,7 +186,13 @@ class TailCut(_FixedCut):
         above = _beyond(mean, shape, mean + reach)
         low = np.maximum(mean - reach, 0.0)
         below = np.where(low > 0, _beyond(mean, shape, low) - (mean - low), 0.0)
-        return cls(np.asarray((rows.weight * factor * (above - below)) @ rows.x / len(rows.x)))
+        taken = np.asarray((rows.weight * factor * (above - below)) @ rows.x / len(rows.x))
+        if family.distribution.fixed_dispersion:
+            return cls(taken)
+        within = gammaincc(shape + 1, shape * low / mean) - gammaincc(shape + 1, shape * (mean + reach) / mean)
+        information = family.information(eta) * np.einsum("ij,ij->i", rows.x, rows.x)
+        kept = float(information @ within) / max(float(information.sum()), 1e-300)
+        return cls(taken, max(kept, _LEAST_KEPT))
 
     @property
     def guessed(self) -> Vector:  # type: ignore[override]

@@ -94,8 +94,14 @@ def _untruncated(model: ScoreModel, asked: Vector, clip: float, dispersion: floa
     whole, nothing = model.unweighted, np.zeros_like(asked)
     everything = ModelledScore.of(whole, asked, nothing, 0.0, solvable(whole.information(asked)))
     score = ModelledScore.of(model, asked, nothing, 0.0, solvable(model.information(asked)), clip)
-    kept = ClippedEvidence(replace(score, cut=model.cut_off(asked, clip, dispersion)), model.clipped(asked, clip).kept)
+    kept = _clipped(score, clip, dispersion)
     return Untruncated(everything.system, lambda coef: everything.change(coef) - kept.change(coef))
+
+
+def _clipped(score: ModelledScore, clip: float, dispersion: float | None) -> ClippedEvidence:
+    """The score with what this clip takes from it and from its slope, for this dispersion of clipped residuals."""
+    cut, kept = score.model.cut_off(score.asked, clip, dispersion), score.model.clipped(score.asked, clip).kept
+    return ClippedEvidence(replace(score, cut=cut), kept if cut is None else min(kept, cut.kept))
 
 
 def scored_estimates(
@@ -121,12 +127,10 @@ def scored_estimates(
     answer : Answer, optional
         The remainder at the last coefficients.
     """
-    told = []
-    for score, clip in zip(steps.told, steps.clips, strict=True):
-        better = replace(score, cut=model.cut_off(score.asked, clip, squares.clipped))
-        told.append(ClippedEvidence(better, model.clipped(score.asked, clip).kept))
+    told = [_clipped(score, clip, squares.clipped) for score, clip in zip(steps.told, steps.clips, strict=True)]
     order = len(steps.coef)
-    tail = None if better.cut is None or answer is not None else better.cut.guessed
+    cut = None if answer is not None else model.cut_off(steps.told[-1].asked, steps.clips[-1], squares.clipped)
+    tail = None if cut is None else cut.guessed
     guess = np.zeros(order) if tail is None else _GUESSED * np.linalg.solve(squares.slope, tail)
     unknown = np.asarray(np.kron(unidentified_directions(mixed), np.eye(order // len(mixed.matrix))))
     remainder = None
