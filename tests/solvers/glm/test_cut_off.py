@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import gamma
+from scipy.stats import gamma, nbinom, poisson
 
 from dpregress import PublicMoments
 from dpregress.accounting import GDP
@@ -148,7 +149,6 @@ def test_what_a_clip_takes_from_a_tail(family: Family, dispersion: float) -> Non
         wanted += row * sum(quad(lost, low, high, limit=200)[0] for low, high in pairwise(edges)) / len(x)
     found = TailCut.of(rows, family, coef, clip, dispersion)
     np.testing.assert_allclose(found.score(coef), wanted, rtol=1e-6)
-    assert (found.kept == 1) == (family is PoissonFamily)
 
 
 @pytest.mark.parametrize("dispersion", [0.3, 2.0])
@@ -169,6 +169,22 @@ def test_what_a_clip_leaves_of_a_change_of_amounts(family: Family, dispersion: f
 
     change = (clipped(1 + grown) - clipped(1 - grown)) / (2 * grown * mean * factor)
     assert TailCut.of(rows, family, coef, clip, dispersion).kept == pytest.approx(change, rel=1e-3)
+
+
+@pytest.mark.parametrize(("rate", "clip"), [(0.0, 8.0), (0.8, 60.0)])
+def test_what_a_clip_leaves_of_a_change_of_counts(rate: float, clip: float) -> None:
+    """Of many, against Poisson and negative binomial distributions of another mean."""
+    coef, grown, mean = np.array([4.0]), 1e-4, math.exp(4.0)
+    rows, y = SurrogateRows(np.ones((1, 1)), np.ones(1), np.zeros((1, 1))), np.arange(4_000)
+
+    def clipped(scale: float) -> float:
+        at = scale * mean
+        law = nbinom(1 / rate, 1 / (1 + rate * at)) if rate else poisson(at)
+        return float(np.clip(y - mean, -clip, clip) @ law.pmf(y))
+
+    change = (clipped(1 + grown) - clipped(1 - grown)) / (2 * grown * mean)
+    found = TailCut.of(rows, PoissonFamily, coef, clip, 1 + rate * mean)
+    assert found.kept == pytest.approx(change, rel=0.02)
 
 
 def _tips(rng: np.random.Generator, m: int, slope: float = 0.4) -> tuple[Matrix, Vector]:

@@ -162,8 +162,8 @@ class TailCut(_FixedCut):
     """Of counts and amounts, by the model: a tail above the mean is longer than one below.
 
     Responses are taken to have gamma distributions with the mean and variance of the model; overdispersed counts
-    have the variance ``m + k m^2`` of negative binomial ones. Of amounts, which vary in proportion to their mean, a
-    change of the mean is lost on those that the clip cuts, in proportion to these amounts.
+    have the variance ``m + k m^2`` of negative binomial ones. Where the mean of a response changes, so does each
+    response, in proportion to ``y + 1 / k``, and the change of those that the clip cuts is lost. Of amounts 1 / k is 0.
     """
 
     kept: float = 1.0
@@ -174,11 +174,12 @@ class TailCut(_FixedCut):
         eta = rows.predictor(coef)
         mean, factor = np.maximum(family.mean(eta), 1e-300), family.factor(eta)  # below 0 where a mean falls
         length = np.maximum(np.abs(factor), 1e-150)
-        variance = np.abs(family.slope(eta)) / length
+        variance, rates = np.abs(family.slope(eta)) / length, np.ones_like(mean)
         if family.distribution.fixed_dispersion:  # counts vary more by rates that vary in proportion to the mean
             square = rows.weight**2 * factor**2
             extra = max(dispersion - 1, 0) * float(square @ variance) / max(float(square @ mean**2), 1e-300)
             variance = variance + extra * mean**2
+            rates = extra * mean / (1 + extra * mean)
         else:
             variance = dispersion * variance
         shape = np.clip(mean**2 / np.maximum(variance, 1e-300), *_SHAPES)
@@ -187,9 +188,7 @@ class TailCut(_FixedCut):
         low = np.maximum(mean - reach, 0.0)
         below = np.where(low > 0, _beyond(mean, shape, low) - (mean - low), 0.0)
         taken = np.asarray((rows.weight * factor * (above - below)) @ rows.x / len(rows.x))
-        if family.distribution.fixed_dispersion:
-            return cls(taken)
-        within = gammaincc(shape + 1, shape * low / mean) - gammaincc(shape + 1, shape * (mean + reach) / mean)
+        within = _within(mean, shape, rates, low, mean + reach)
         information = family.information(eta) * np.einsum("ij,ij->i", rows.x, rows.x)
         kept = float(information @ within) / max(float(information.sum()), 1e-300)
         return cls(taken, max(kept, _LEAST_KEPT))
@@ -225,6 +224,14 @@ class SampleCut(_FixedCut):
         taken, variance = carried @ coefficients, float(np.trace(covariance))
         gain = max(0.0, 1 - _DOUBT * variance / max(float(taken @ taken), 1e-300))
         return cls(gain * taken, gain * variance / len(coef))
+
+
+def _within(mean: Vector, shape: Vector, rates: Vector, low: Vector, high: Vector) -> Vector:
+    """``E (y + 1/k) / (m + 1/k)`` of gamma distributions between these bounds, with ``rates`` for ``m / (m + 1/k)``."""
+    number, amount = (
+        gammaincc(each, shape * low / mean) - gammaincc(each, shape * high / mean) for each in (shape, shape + 1)
+    )
+    return np.asarray(rates * amount + (1 - rates) * number)
 
 
 def _beyond(mean: Vector, shape: Vector, bound: Vector) -> Vector:
