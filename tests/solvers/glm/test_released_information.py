@@ -102,7 +102,7 @@ def few_deciding(rng: np.random.Generator, n: int) -> pd.DataFrame:
 def test_errors_are_told_where_few_rows_decide(seed: int) -> None:
     """By a schema alone. The largest error of a fit, in its standard errors, is 1 in the median, and else 6.
 
-    None of eighty fits at four budgets exceeded 3.7 (with 95% confidence, fewer than 4% do), and seven of thirteen
+    None of a hundred fits at five budgets exceeded 3.1 (with 95% confidence, fewer than 4% do), and seven of thirteen
     must exceed 3.9 to fail: less than 2e-7.
     """
     schema = Schema(dict.fromkeys(FEATURES, Numeric(-10, 10)))

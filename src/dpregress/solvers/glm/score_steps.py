@@ -85,9 +85,8 @@ STEPS_OF_CLASSES = (1.0, 1.0, 1.0, 3.0)
 #: And for two classes where n mu is at least so many times the number of coefficients: noise hides no step then. Of a
 #: rare class, n is the number of rows of even classes whose responses would vary as much.
 STEPS_OF_MANY, _MANY = (0.5, 0.5, 1.0, 1.0, 1.0, 4.0), 100.0
-#: The share of the information at the last coefficients, by a schema alone, where n mu is at least so many times the
-#: number of coefficients.
-_INFORMATION, _CLEAR = 0.05, 300.0
+#: The share of the information at the last coefficients, by a schema alone, where there are six scores.
+_INFORMATION = 0.05
 #: The largest share of private rows that surrogate rows may lack along a direction, beside gradients of whole rows.
 _MISSED = 0.001
 #: Half octaves above the largest size seen that sizes may lie.
@@ -138,8 +137,7 @@ class ScoreSteps(FactSolver):
         enough = facts.start.space.order * (_MANY / budget.mu)
         many = steps is None and natural and not informed and facts.n >= enough
         self._enough = enough if many else 0.0  # rows of even classes, without which there are fewer scores
-        self._clear = facts.start.space.order * (_CLEAR / budget.mu)  # and those without which noise hides information
-        told = many and (facts.public is None or facts.public.rows is None) and facts.n >= self._clear
+        alone = facts.public is None or facts.public.rows is None
         unknown = STEPS_WITHOUT if not natural else STEPS_OF_MANY if many else STEPS_OF_CLASSES
         weights = steps or (STEPS_WITH_PRIOR if informed else unknown)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
@@ -150,7 +148,7 @@ class ScoreSteps(FactSolver):
             "levels": 0.0 if labelled or natural or self._between else _LEVELS,
             "mean": 0.0 if not facts.start.space.intercept else mean,
             "remainder": remainder_share(facts.start.space),
-            "information": _INFORMATION if told else 0.0,
+            "information": _INFORMATION if many and alone else 0.0,
             "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
         }
         start = 0.0 if labelled or not facts.start.space.intercept else mean_start_share(facts, budget)
@@ -189,18 +187,11 @@ class ScoreSteps(FactSolver):
         clip = CLIP if rate is None else 1 / math.sqrt(rate.value * (1 - rate.value))
         space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms, clip, whole=self._whole)
         solver = self.among(n)
-        if rate is not None:
-            solver._divide(n * rate.evenness)
+        if rate is not None and n * rate.evenness < self._enough:
+            solver._spend = dict(self._spend)
+            left = [solver._spend.pop("information")] if "information" in self._spend else []
+            solver._steps = split(joint_budget([*self._steps, *left]), STEPS_OF_CLASSES)
         return solver._scored(among(ask, n), space, gram, rate)
-
-    def _divide(self, even: float) -> None:
-        """The scores and the information again, for so many rows of even classes."""
-        if "information" in self._spend and even < self._clear:
-            self._spend = dict(self._spend)
-            together = joint_budget([*self._steps, self._spend.pop("information")])
-            self._steps = split(together, STEPS_OF_MANY)
-        if even < self._enough:
-            self._steps = split(joint_budget(self._steps), STEPS_OF_CLASSES)
 
     def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram, rate: Rate | None) -> Solution:
         """From the Gram matrix of the usable rows."""
