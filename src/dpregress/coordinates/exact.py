@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.coordinates import svec
+from dpregress.coordinates.products import squared_norms
 from dpregress.coordinates.svec import Matrix, Vector
 
 #: Bits of a word of a factor, and of a word of a term that is added without being multiplied.
@@ -82,6 +83,12 @@ class Grid:
         np.rint(values, out=values)
         values *= self.step
         return values
+
+    def within_ball(self, vectors: Matrix) -> Matrix:
+        """Rows of at most the norm ``bound`` on the grid, in place: longer ones are shrunk."""
+        length = np.sqrt(np.maximum(squared_norms(vectors), np.finfo(float).tiny))
+        vectors *= np.minimum(1.0, self.inside(vectors.shape[1]) / length)[:, None]
+        return self.nearest(vectors)
 
     def clipped(self, values: Matrix, lower: float | Vector = -math.inf, upper: float | Vector = math.inf) -> Matrix:
         """``clip(values, lower, upper)`` on the grid, within the bounds and ``bound``; a new array."""

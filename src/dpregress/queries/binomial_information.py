@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from dpregress.accounting import Event
-from dpregress.coordinates import Matrix, Vector, WhitenedSpace, svec
+from dpregress.coordinates import Vector, WhitenedSpace, svec
 from dpregress.coordinates.exact import ExactVector, Grid, Integers, gram, symmetric
-from dpregress.coordinates.products import squared_norms
 from dpregress.models import BinomialFamily
 from dpregress.queries.base import RowQuery
 from dpregress.queries.ordered_residual import OrderedResidual
@@ -61,16 +60,11 @@ class BinomialInformation(RowQuery[ScoreMoment]):
     def _grid(self, words: int) -> Grid:
         return Grid(_LARGEST * self.space.radius, words)
 
-    def roots(self, rows: BoundedRows) -> Matrix:
-        """The vectors v before they are moved to the grid, of shape (m, p)."""
-        information = BinomialFamily.information(linear_predictor(rows, self.coef))
-        return np.asarray(rows.x * np.minimum(np.sqrt(information), _LARGEST)[:, None])
-
     def exact(self, rows: BoundedRows) -> ExactVector:
-        grid, each = self._grid(rows.words), self.roots(rows)
-        length = np.sqrt(np.maximum(squared_norms(each), np.finfo(float).tiny))
-        each *= np.minimum(1.0, grid.inside(self.space.order) / length)[:, None]
-        return symmetric(gram(grid.nearest(each), grid), grid.step**2)
+        grid = self._grid(rows.words)
+        information = BinomialFamily.information(linear_predictor(rows, self.coef))
+        each = rows.x * np.minimum(np.sqrt(information), _LARGEST)[:, None]
+        return symmetric(gram(grid.within_ball(each), grid), grid.step**2)
 
     def program(self, labelled: bool) -> Program:
         rows, grid = OrderedRows(self.space), self._grid(1)

@@ -13,7 +13,7 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.exact import TERM_BITS, ULPS, ExactVector, Grid, Integers, column_sums, cross
-from dpregress.coordinates.products import products, squared_norms
+from dpregress.coordinates.products import products
 from dpregress.errors import InvalidInput
 from dpregress.models.contrasts import contrasts, probabilities
 from dpregress.queries.base import RowQuery
@@ -123,11 +123,7 @@ class MultinomialScore(_ClassResidual):
         return np.asarray((rows.x[:, :, None] * self._clipped(rows)[:, None, :]).reshape(len(rows.x), self.size))
 
     def _clipped(self, rows: BoundedRows) -> Matrix:
-        residual = rows.weight[:, None] * self.residual(rows)
-        length = np.sqrt(np.maximum(squared_norms(residual), np.finfo(float).tiny))
-        grid = Grid(self.clip, rows.words)
-        residual *= np.minimum(1.0, grid.inside(self.classes - 1) / length)[:, None]
-        return grid.nearest(residual)
+        return Grid(self.clip, rows.words).within_ball(rows.weight[:, None] * self.residual(rows))
 
     def contribution(self) -> float:
         return self.space.radius * self.clip

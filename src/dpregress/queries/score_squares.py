@@ -11,7 +11,6 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.coordinates import Vector, svec
 from dpregress.coordinates.exact import ExactVector, Grid, Integers, gram, symmetric
-from dpregress.coordinates.products import squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import RowQuery
 from dpregress.queries.score_remainder import ScoreRemainder
@@ -63,10 +62,7 @@ class ScoreSquares(RowQuery[ScoreMoment]):
 
     def exact(self, rows: BoundedRows) -> ExactVector:
         grid = Grid(self.bound, rows.words)
-        each = self.score.influence(rows)
-        length = np.sqrt(np.maximum(squared_norms(each), np.finfo(float).tiny))
-        each *= np.minimum(1.0, grid.inside(self.score.size) / length)[:, None]
-        return symmetric(gram(grid.nearest(each), grid), grid.step**2)
+        return symmetric(gram(grid.within_ball(self.score.influence(rows)), grid), grid.step**2)
 
     def program(self, labelled: bool) -> Program:
         check_range(self.bound)

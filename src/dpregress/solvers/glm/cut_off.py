@@ -166,7 +166,7 @@ class TailCut(_FixedCut):
     response, in proportion to ``y + 1 / k``, and the change of those that the clip cuts is lost. Of amounts 1 / k is 0.
     """
 
-    kept: float = 1.0
+    kept: float
 
     @classmethod
     def of(cls, rows: SurrogateRows, family: Family, coef: Vector, clip: float, dispersion: float) -> TailCut:

@@ -94,14 +94,14 @@ def _untruncated(model: ScoreModel, asked: Vector, clip: float, dispersion: floa
     whole, nothing = model.unweighted, np.zeros_like(asked)
     everything = ModelledScore.of(whole, asked, nothing, 0.0, solvable(whole.information(asked)))
     score = ModelledScore.of(model, asked, nothing, 0.0, solvable(model.information(asked)), clip)
-    kept = _clipped(score, clip, dispersion)
+    kept = _clipped(replace(score, cut=model.cut_off(asked, clip, dispersion)), clip)
     return Untruncated(everything.system, lambda coef: everything.change(coef) - kept.change(coef))
 
 
-def _clipped(score: ModelledScore, clip: float, dispersion: float | None) -> ClippedEvidence:
-    """The score with what this clip takes from it and from its slope, for this dispersion of clipped residuals."""
-    cut, kept = score.model.cut_off(score.asked, clip, dispersion), score.model.clipped(score.asked, clip).kept
-    return ClippedEvidence(replace(score, cut=cut), kept if cut is None else min(kept, cut.kept))
+def _clipped(score: ModelledScore, clip: float) -> ClippedEvidence:
+    """The score, which knows what this clip takes from it, with what the clip takes from its slope."""
+    kept = score.model.clipped(score.asked, clip).kept
+    return ClippedEvidence(score, kept if score.cut is None else min(kept, score.cut.kept))
 
 
 def scored_estimates(
@@ -127,10 +127,12 @@ def scored_estimates(
     answer : Answer, optional
         The remainder at the last coefficients.
     """
-    told = [_clipped(score, clip, squares.clipped) for score, clip in zip(steps.told, steps.clips, strict=True)]
+    pairs = list(zip(steps.told, steps.clips, strict=True))
+    scores = [replace(score, cut=model.cut_off(score.asked, clip, squares.clipped)) for score, clip in pairs]
+    told = list(map(_clipped, scores, steps.clips))
     order = len(steps.coef)
-    cut = None if answer is not None else model.cut_off(steps.told[-1].asked, steps.clips[-1], squares.clipped)
-    tail = None if cut is None else cut.guessed
+    cut = scores[-1].cut
+    tail = None if cut is None or answer is not None else cut.guessed
     guess = np.zeros(order) if tail is None else _GUESSED * np.linalg.solve(squares.slope, tail)
     unknown = np.asarray(np.kron(unidentified_directions(mixed), np.eye(order // len(mixed.matrix))))
     remainder = None

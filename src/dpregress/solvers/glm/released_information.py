@@ -26,7 +26,7 @@ from dpregress.solvers.shared.repair import solvable
 
 #: The least share of the model's information that is believed.
 _LEAST = 0.05
-#: The standard deviation of what the difference adds to a change from coefficients far away, in times itself.
+#: The standard deviation of what the difference lacks of a change from coefficients far away, in times itself.
 _BETWEEN = 0.5
 
 
@@ -47,7 +47,7 @@ def with_difference(steps: Steps, model: FamilyModel, difference: Matrix) -> Ste
     """The same scores with slopes that differ so from the model's, in place of what scores say of each other.
 
     The difference is taken to grow evenly from none at the first coefficients, which have no slopes, to all of it at
-    the last ones, and what it adds to the change of a score on the way is as uncertain as it is large.
+    the last ones; half of what a score on the way therefore lacks of it counts as a standard deviation.
     """
     root = np.linalg.cholesky(solvable(model.information(steps.coef)))
     first = steps.told[0].asked

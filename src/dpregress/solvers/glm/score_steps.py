@@ -10,8 +10,9 @@ Every choice is a function of public facts or of earlier releases (docs/methods/
    public rows, to which surrogate rows are recoloured;
 4. scores ``mean(s x clip(s (y - m) f, +-C)) + noise``, or of two classes gradients that are clipped as vectors, each at
    the coefficients that explain all before it best;
-5. what weights and clips take from the last score (5%), and the mean residual between wide lopsided bounds, which moves
-   the intercept as far as it is known better than before.
+5. what weights and clips take from the last score (5%), of two classes by a schema alone the information there (5%,
+   for intervals), and the mean residual between wide lopsided bounds, which moves the intercept as far as it is known
+   better than before.
 
 The clip, by sizes of residuals (public, or from a private histogram, 5%), minimises noise and the loss from clipping.
 """
