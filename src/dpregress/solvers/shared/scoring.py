@@ -9,6 +9,8 @@ from dpregress.models import Family
 
 #: Steps, and the relative length of one below which they end.
 _STEPS, _CONVERGED = 50, 1e-14
+#: A step ends where its slope is 0 if at its end the slope has turned by more than this share.
+_TURNED = 0.1
 
 
 def fisher_scoring(
@@ -16,7 +18,9 @@ def fisher_scoring(
 ) -> Vector:
     """Coefficients that maximise the log-likelihood less ``(b - start)' penalty (b - start) / 2``; minimum-norm steps.
 
-    No step changes a linear predictor by more than the longest step of the link.
+    No step changes a linear predictor by more than the longest step of the link. Where the link is not canonical, the
+    expected information may be much less than the observed one, and a step leads too far: it is shortened to where the
+    log-likelihood along it has no slope, by a secant.
 
     Parameters
     ----------
@@ -35,13 +39,21 @@ def fisher_scoring(
     coef = start.copy()
     penalty = np.zeros((len(coef), len(coef))) if penalty is None else penalty
     offset = np.zeros(len(x)) if offset is None else offset
+
+    def gradient(at: Vector, eta: Vector) -> Vector:
+        return np.asarray(x.T @ ((y - family.mean(eta)) * family.factor(eta)) - penalty @ (at - start))
+
     for _ in range(_STEPS):
         eta = x @ coef + offset
-        score = x.T @ ((y - family.mean(eta)) * family.factor(eta)) - penalty @ (coef - start)
+        score = gradient(coef, eta)
         information = (x * family.information(eta)[:, None]).T @ x + penalty
         step = np.linalg.lstsq(information, score, rcond=None)[0]
-        moved = coef + step * min(1.0, family.link.longest / max(float(np.abs(x @ step).max()), 1e-300))
-        still, coef = bool(np.linalg.norm(moved - coef) <= _CONVERGED * np.linalg.norm(moved)), moved
+        step *= min(1.0, family.link.longest / max(float(np.abs(x @ step).max()), 1e-300))
+        if not family.canonical:
+            before, after = float(step @ score), float(step @ gradient(coef + step, eta + x @ step))
+            step *= before / (before - after) if after < -_TURNED * before else 1.0
+        moved = coef + step
+        still, coef = bool(np.linalg.norm(step) <= _CONVERGED * np.linalg.norm(moved)), moved
         if still:
             break
     return coef
