@@ -355,6 +355,38 @@ def test_a_direction_that_is_known_to_be_unknown_is_not_counted_twice() -> None:
     assert np.linalg.matrix_rank(unknown(0.3), tol=1e-9) == 2
 
 
+@dataclass(frozen=True, eq=False)
+class Straight(Evidence):
+    """A linear score, asked at 0."""
+
+    value: Vector
+    variance: float = 1e-6
+
+    def change(self, coef: Vector) -> Vector:
+        return coef
+
+    def slope(self, coef: Vector) -> Matrix:
+        return np.eye(len(coef))
+
+    def error(self, coef: Vector) -> float:  # noqa: ARG002
+        return 0.0
+
+
+@pytest.mark.parametrize("scores", [1, 5])
+def test_what_a_clip_leaves_is_doubted_once_for_all_scores(scores: int) -> None:
+    """The share .6 may be .2 or 1: estimates of all scores are off in proportion, in the same direction."""
+    meat, nothing, right = sandwich.Meat(np.eye(2), math.inf, "model"), np.zeros((2, 2)), np.array([0.5, -0.2])
+    told = [sandwich.ClippedEvidence(Straight(0.6 * right), 0.6)] * scores
+    found = sandwich.unshrunk(
+        told, np.zeros(2), np.eye(2), meat, np.eye(2),
+        n=100, mean=None, hidden=nothing, unidentified=nothing, dispersion=1.0, lost=nothing,
+    )  # fmt: skip
+    np.testing.assert_allclose(found.coef, right)
+    error = told[0].error(right)
+    alone = (1e-6 + error) / (0.6**2 * scores) * np.eye(2)
+    np.testing.assert_allclose(found.privacy, alone + np.outer(right, right) * (0.4 / 0.6) ** 2)
+
+
 @pytest.mark.parametrize("make", [DPLinearRegression, DPLogisticRegression, DPPoissonRegressor])
 def test_the_model_covariance_releases_nothing_more(make: type[Any], seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -7,22 +7,23 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import gammaincc
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import Family, probabilities
+from dpregress.solvers.glm.tails import AmountTail, CountTail, Tail
 from dpregress.solvers.shared.public_fit import LabelledRows
 from dpregress.solvers.shared.surrogate import SurrogateRows
 
-#: Shapes of gamma distributions are kept within these: beyond them nothing is cut off, or the mean is 0.
-_SHAPES = (1e-6, 1e8)
 #: Share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-13
 #: What a sample tells is shrunk as if its variance were so many times as large: all scores share its error.
 _DOUBT = 3.0
 #: The least share of a change that a clip is taken to leave.
 _LEAST_KEPT = 0.05
+#: Rates of rows with the same features vary by at most this, their variance relative to their squared mean: of rare
+#: counts, a tail that was not seen would say much more.
+_MOST_VARIED = 4.0
 
 
 class CutOff(ABC):
@@ -161,9 +162,8 @@ class _FixedCut(CutOff):
 class TailCut(_FixedCut):
     """Of counts and amounts, by the model: a tail above the mean is longer than one below.
 
-    Responses are taken to have gamma distributions with the mean and variance of the model; overdispersed counts
-    have the variance ``m + k m^2`` of negative binomial ones. Where the mean of a response changes, so does each
-    response, in proportion to ``y + 1 / k``, and the change of those that the clip cuts is lost. Of amounts 1 / k is 0.
+    Amounts are taken to have gamma distributions with the mean and variance of the model, counts negative binomial
+    ones (:mod:`.tails`). Of a change of means the clip takes what it takes of the responses that change with them.
     """
 
     kept: float
@@ -174,23 +174,19 @@ class TailCut(_FixedCut):
         eta = rows.predictor(coef)
         mean, factor = np.maximum(family.mean(eta), 1e-300), family.factor(eta)  # below 0 where a mean falls
         length = np.maximum(np.abs(factor), 1e-150)
-        variance, rates = np.abs(family.slope(eta)) / length, np.ones_like(mean)
+        variance = np.abs(family.slope(eta)) / length
         if family.distribution.fixed_dispersion:  # counts vary more by rates that vary in proportion to the mean
             square = rows.weight**2 * factor**2
             extra = max(dispersion - 1, 0) * float(square @ variance) / max(float(square @ mean**2), 1e-300)
-            variance = variance + extra * mean**2
-            rates = extra * mean / (1 + extra * mean)
+            tail: Tail = CountTail.of(mean, min(extra, _MOST_VARIED))
         else:
-            variance = dispersion * variance
-        shape = np.clip(mean**2 / np.maximum(variance, 1e-300), *_SHAPES)
+            tail = AmountTail.of(mean, dispersion * variance)
         reach = np.minimum(clip / rows.weight / length, 1e150)
-        above = _beyond(mean, shape, mean + reach)
-        low = np.maximum(mean - reach, 0.0)
-        below = np.where(low > 0, _beyond(mean, shape, low) - (mean - low), 0.0)
+        low, high = np.maximum(mean - reach, 0.0), mean + reach
+        above, below = tail.beyond(high), np.where(low > 0, tail.beyond(low) - (mean - low), 0.0)
         taken = np.asarray((rows.weight * factor * (above - below)) @ rows.x / len(rows.x))
-        within = _within(mean, shape, rates, low, mean + reach)
         information = family.information(eta) * np.einsum("ij,ij->i", rows.x, rows.x)
-        kept = float(information @ within) / max(float(information.sum()), 1e-300)
+        kept = float(information @ tail.kept(low, high)) / max(float(information.sum()), 1e-300)
         return cls(taken, max(kept, _LEAST_KEPT))
 
     @property
@@ -224,17 +220,3 @@ class SampleCut(_FixedCut):
         taken, variance = carried @ coefficients, float(np.trace(covariance))
         gain = max(0.0, 1 - _DOUBT * variance / max(float(taken @ taken), 1e-300))
         return cls(gain * taken, gain * variance / len(coef))
-
-
-def _within(mean: Vector, shape: Vector, rates: Vector, low: Vector, high: Vector) -> Vector:
-    """``E (y + 1/k) / (m + 1/k)`` of gamma distributions between these bounds, with ``rates`` for ``m / (m + 1/k)``."""
-    number, amount = (
-        gammaincc(each, shape * low / mean) - gammaincc(each, shape * high / mean) for each in (shape, shape + 1)
-    )
-    return np.asarray(rates * amount + (1 - rates) * number)
-
-
-def _beyond(mean: Vector, shape: Vector, bound: Vector) -> Vector:
-    """``E (y - bound)+`` of gamma distributions."""
-    at = shape * bound / mean
-    return np.asarray(mean * gammaincc(shape + 1, at) - bound * gammaincc(shape, at))

@@ -59,6 +59,10 @@ class Evidence(ABC):
     def error(self, coef: Vector) -> float:
         """The variance, per entry, of the surrogate model's error in the change to ``coef``."""
 
+    def doubt(self, coef: Vector) -> Vector:  # noqa: ARG002
+        """A standard deviation of that change which all evidence has in common, so that it does not average out."""
+        return np.zeros_like(self.value)
+
 
 class Prior(ABC):
     """A prior for the coefficients: a mean and a precision."""
@@ -137,13 +141,14 @@ class Known(NamedTuple):
 class Explained:
     """The coefficients, their covariance as an estimate of the private rows' optimum, and that of the noise in them.
 
-    ``told`` is their precision by the scores alone.
+    ``told`` is their precision by the scores alone, and ``doubt`` one standard deviation of what all have in common.
     """
 
     coef: Vector
     covariance: Matrix
     privacy: Matrix
     told: Matrix
+    doubt: Vector
 
 
 def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Limited) -> Explained:
@@ -166,7 +171,8 @@ def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Li
     covariance = definite_inverse(at.precision + prior.precision(*at.told), _DIGITS)
     gains = [covariance @ (weight * slope.T) for weight, slope in zip(at.weights, at.slopes, strict=True)]
     privacy = sum(score.variance * gain @ gain.T for score, gain in zip(scores, gains, strict=True))
-    return Explained(coef, covariance, np.asarray(privacy), at.precision)
+    doubt = sum(gain @ score.doubt(coef) for score, gain in zip(scores, gains, strict=True))
+    return Explained(coef, covariance, np.asarray(privacy), at.precision, np.asarray(doubt))
 
 
 def _weights(scores: Sequence[Evidence], coef: Vector) -> list[float]:

@@ -140,8 +140,12 @@ class ClippedEvidence(Evidence):
         return self.kept * self.score.slope(coef)
 
     def error(self, coef: Vector) -> float:
-        change = self.score.change(coef)
-        return self.score.error(coef) + (1 - self.kept) ** 2 * float(change @ change) / len(coef)
+        doubt = self.doubt(coef)
+        return self.score.error(coef) + float(doubt @ doubt) / len(coef)
+
+    def doubt(self, coef: Vector) -> Vector:
+        """A standard deviation of what the clip leaves of the change to ``coef``: as much as it takes."""
+        return (1 - self.kept) * self.score.change(coef)
 
 
 def gain_of(found: Vector, doubt: float, noise: float, *, biased: bool = False) -> float:
@@ -268,7 +272,8 @@ def unshrunk(
     found = explain(scores, prior, start, lambda move: move)
     if weak is not None:
         unidentified = _with_held(unidentified, weak, found.covariance)
-    coef, sampling, privacy = found.coef, sandwich(system, meat.matrix) / n, found.covariance + hidden
+    privacy = found.covariance + np.outer(found.doubt, found.doubt) + hidden
+    coef, sampling = found.coef, sandwich(system, meat.matrix) / n
     if remainder is not None:
         move = remainder.move(coef, upper=True)
         coef, privacy = coef + move.value, privacy + move.covariance + remainder.beyond(coef)
