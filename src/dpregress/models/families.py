@@ -200,6 +200,15 @@ class Family:
         eta = self.within(eta)
         return np.asarray(self.link.slope(eta) / self.distribution.variance(self.link.mean(eta)))
 
+    def factor_size(self, eta: Vector) -> Vector:
+        """``|m' / V(m)|``, exactly 1 for canonical links and those that only turn the sign."""
+        return np.ones_like(eta) if self._unit_factor else np.abs(self.factor(eta))
+
+    @cached_property
+    def _unit_factor(self) -> bool:
+        eta = self.within(np.linspace(-3.0, 3.0, 7))
+        return bool(np.allclose(np.abs(self.factor(eta)), 1.0, rtol=1e-12, atol=0.0))
+
     @cached_property
     def canonical(self) -> bool:
         """Whether the factor is 1 for every predictor, so that the score is ``x (y - m)``."""

@@ -129,8 +129,23 @@ class OrderedResidual:
 
     def stages(self, labelled: bool) -> tuple[Stage, ...]:
         """To ``d``, the residual."""
-        factor = _FACTORS[self.family.distribution.name, self.family.link.name]
-        last: tuple[Stage, ...] = ({"d": name("g") - name("w") * name("m")}, flushed("d", LEAST))
+        return self._residual(labelled, name("g") - name("w") * name("m"), self._factor)
+
+    def unweighted(self, labelled: bool) -> tuple[Stage, ...]:
+        """To ``d``, the residual without the weight, ``(y - m(x'beta)) |f(x'beta)|``."""
+        return self._residual(labelled, name("g") / name("w") - name("m"), None if self._turned else self._factor)
+
+    @property
+    def _factor(self) -> RowExpression | None:
+        return _FACTORS[self.family.distribution.name, self.family.link.name]
+
+    @property
+    def _turned(self) -> bool:
+        """Whether the factor is -1; others are positive."""
+        return (self.family.distribution.name, self.family.link.name) == ("gamma", "inverse")
+
+    def _residual(self, labelled: bool, plain: RowExpression, factor: RowExpression | None) -> tuple[Stage, ...]:
+        last: tuple[Stage, ...] = ({"d": plain}, flushed("d", LEAST))
         if factor is not None:
             last = (*last, {"d": name("d") * factor}, flushed("d", LEAST))
         return (*self.means(labelled), *last)

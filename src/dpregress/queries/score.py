@@ -171,10 +171,11 @@ class ExposureScore(ClippedScore):
 
 
 class MeanResidual(ResidualQuery):
-    r"""``sum clip(y - m(x'beta), lower, upper)`` over rows without their weights: the error of the mean prediction.
+    r"""``sum clip((y - m) |f|, lower, upper)`` at ``x'beta`` of rows without weights: the intercept's equation.
 
-    Because this is a single number, wide and asymmetric bounds are affordable. Replacing a row changes it by at most
-    ``upper - lower``, adding or removing one by at most ``max(-lower, upper)``.
+    With a canonical link f is 1, and it is the error of the mean prediction. Because this is a single number, wide and
+    asymmetric bounds are affordable. Replacing a row changes it by at most ``upper - lower``, adding or removing one by
+    at most ``max(-lower, upper)``.
 
     Parameters
     ----------
@@ -206,8 +207,9 @@ class MeanResidual(ResidualQuery):
         grid = Grid(self.contribution(), rows.words, TERM_BITS)
         known = rows.weight > 0
         y = np.where(known, rows.y, 0.0) / np.where(known, rows.weight, 1.0)
-        residual = np.where(known, y - self.family.mean(linear_predictor(rows, self.coef)), 0.0)
-        share = rows.share
+        eta, share = linear_predictor(rows, self.coef), rows.share
+        with np.errstate(over="ignore"):
+            residual = np.where(known, (y - self.family.mean(eta)) * self.family.factor_size(eta), 0.0)
         within_bounds = grid.clipped(share * residual, share * self.lower, share * self.clip)
         return ExactVector(column_sums(within_bounds[:, None], grid), grid.step)
 
@@ -221,9 +223,7 @@ class MeanResidual(ResidualQuery):
         grid = self._grid
         least, most = -steps_within(-self.lower, grid), steps_within(self.clip, grid)
         stages = (
-            *OrderedResidual(OrderedRows(self.space), self.family, self.coef).means(labelled),
-            {"d": name("g") / name("w") - name("m")},
-            flushed("d", LEAST),
+            *OrderedResidual(OrderedRows(self.space), self.family, self.coef).unweighted(labelled),
             {"b": rounded(clipped(name("d") * (1 / grid.step), float(least), float(most)))},
             kept_within(("b",), within("b", least, most)),
         )

@@ -55,41 +55,43 @@ class MeanStep:
         eta = self.rows.predictor(coef)
         inside = self.family.inside(eta) if self.family.inside(eta).any() else np.ones(len(eta), dtype=bool)
         eta, x = eta[inside], (self.rows.x / self.rows.weight[:, None])[inside]
-        slope = x.T @ self.family.slope(eta) / len(eta)
-        bias = 0.0 if self.levels is None else (self.levels.cut(clip) / self._factor(eta)) ** 2
+        slope = x.T @ (self.family.slope(eta) * self.family.factor_size(eta)) / len(eta)
+        bias = 0.0 if self.levels is None else self.levels.cut(clip) ** 2
         query = MeanResidual(self.space, self.family, coef, *self._bounds(eta, spend))
         found = float(ask(query, spend).mean[0])
         return MeanAnswer(self, coef, eta, slope, found, query.noise(spend, self.n) ** 2, bias)
 
-    def _factor(self, eta: Vector) -> float:
-        return max(float(np.mean(self.family.factor(eta))), 1e-12)
-
     def _bounds(self, eta: Vector, spend: GDP) -> tuple[float, float]:
         """Bounds of a residual, wide enough that what they cut off counts no more than the noise."""
-        mean, levels = self.family.mean(eta), self.levels
+        size, levels = self.family.factor_size(eta), self.levels
+        mean = self.family.mean(eta) * size
         if levels is None:
-            return -min(_ABOVE * float(np.quantile(mean, _MOST_MEANS)), 1.0), 1.0
-        factor, lowest = self._factor(eta), _LOWEST_MEANS * float(np.max(np.abs(mean)))
+            most = 1.0 if self.family.canonical else _ABOVE * float(np.quantile(size - mean, _MOST_MEANS))
+            return -min(_ABOVE * float(np.quantile(mean, _MOST_MEANS)), max(most, 1.0)), most
+        lowest = _LOWEST_MEANS * float(np.max(np.abs(mean)))
 
         def noise(clip: Vector) -> Vector:
-            change = MeanResidual.largest_change(-np.minimum(clip / factor, lowest), clip / factor)
-            return factor * noise_in_mean(change, spend, self.n)
+            return noise_in_mean(MeanResidual.largest_change(-np.minimum(clip, lowest), clip), spend, self.n)
 
-        free, usual = 0.0, factor * float(np.mean(mean))
+        free, usual = 0.0, float(np.mean(mean))
         if not self.family.distribution.signed:  # amounts, whose tails are long
             noisy = float(noise(np.array([levels.best_clip(noise, cut_weight=TAIL)]))[0])
             per_unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, self.n)
-            free = math.sqrt(max(_FREE * usual, noisy) * noisy) / per_unit - factor * lowest
+            free = math.sqrt(max(_FREE * usual, noisy) * noisy) / per_unit - lowest
             free = min(free, float(levels.size.max()) * levels.most)  # beyond the largest size there is nothing to gain
-        upper = levels.best_clip(noise, cut_weight=TAIL, least=free) / factor
+        upper = levels.best_clip(noise, cut_weight=TAIL, least=free)
         return -min(upper, lowest), upper
 
     def moved(self, coef: Vector, eta: Vector, change: float) -> Vector:
-        """The intercept moved until the mean prediction has changed by so much, or by the longest step."""
-        wanted = float(np.mean(self.family.mean(eta))) + change
+        """The intercept moved until the mean residual has changed by so much, or by the longest step.
+
+        Where the factors differ, the means of all rows are taken to change as the intercept's does.
+        """
+        size = self.family.factor_size(eta)
+        wanted = float(np.mean(self.family.mean(eta) * size)) + change
 
         def excess(shift: float) -> float:
-            return float(np.mean(self.family.mean(eta + shift))) - wanted
+            return float(np.mean(self.family.mean(eta + shift) * size)) - wanted
 
         # if steps are unlimited, the mean changes as much as the predictor
         longest = self.family.link.longest
@@ -142,14 +144,13 @@ class MeanAnswer:
     def equation(self, dispersion: float) -> MeanEquation:
         """The same for inference, where responses have this dispersion."""
         family, n = self.step.family, self.step.n
-        variance = family.slope(self.eta) / np.maximum(family.factor(self.eta), 1e-300)
         return MeanEquation(
             asked=self.coef,
             value=np.array([self.found]),
             slope=self.slope[None, :],
             constant=self.step.space.constant[:, None],
             privacy=self.noise,
-            sampling=np.array([[dispersion * float(np.mean(variance)) / n]]),
+            sampling=np.array([[dispersion * float(np.mean(family.information(self.eta))) / n]]),
             bias=self.bias,
             biased=self.step.levels is not None,
         )
