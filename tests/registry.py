@@ -517,6 +517,10 @@ QUERIES = (
         lambda f, r: MeanResidual(f, GaussianFamily, _coef(f, r), -0.3 * _bound(f), 0.8 * _bound(f)),
     ),
     QueryEntry("Poisson mean residual", lambda f, r: MeanResidual(f, PoissonFamily, _coef(f, r), -1e-4, 1e-5)),
+    QueryEntry("Gamma mean residual", lambda f, r: MeanResidual(f, GammaFamily, _coef(f, r), -2.0, 3.0)),
+    QueryEntry(
+        "probit mean residual", lambda f, r: MeanResidual(f, family_of("binomial", "probit"), _coef(f, r), -1e-4, 1e-5)
+    ),
     *(QueryEntry(f"{name} mixture", partial(_mixture, name)) for name in MIXINGS),
     QueryEntry("residual histogram", lambda f, r: ResidualHistogram(f, GaussianFamily, _coef(f, r), _EDGES)),
     QueryEntry("Gamma residual histogram", lambda f, r: ResidualHistogram(f, GammaFamily, _coef(f, r), _EDGES)),

@@ -22,7 +22,7 @@ from dpregress.coordinates import Exposure, Matrix, ResponseScale, Vector, White
 from dpregress.coordinates.exact import ExactVector
 from dpregress.mechanisms import base
 from dpregress.mechanisms.base import exact_total, float_sensitivity
-from dpregress.models import BinomialFamily, GaussianFamily, PoissonFamily
+from dpregress.models import BinomialFamily, GaussianFamily, PoissonFamily, family_of
 from dpregress.queries import (
     ClippedGradient,
     ClippedScore,
@@ -73,7 +73,7 @@ def wide_queries(space: WhitenedSpace, rng: Rng) -> Iterator[Query[Any]]:
     """Queries at the coefficients with which fits begin: a mean for everybody, up to rounding."""
     start, edges = 1.7 * space.constant, 2.0 ** np.arange(-30.0, 13.0)
     classes = np.outer(space.constant, rng.normal(size=2))
-    for family in (GaussianFamily, BinomialFamily, PoissonFamily):
+    for family in (GaussianFamily, BinomialFamily, PoissonFamily, family_of("gamma"), family_of("binomial", "probit")):
         yield MeanResidual(space, family, start, -3.0, 4.0)
         yield ResidualHistogram(space, family, start, edges)
         yield FarVotes(space, start, 1.0, 2.0)

@@ -201,13 +201,15 @@ class Family:
         return np.asarray(self.link.slope(eta) / self.distribution.variance(self.link.mean(eta)))
 
     def factor_size(self, eta: Vector) -> Vector:
-        """``|m' / V(m)|``, exactly 1 for canonical links and those that only turn the sign."""
-        return np.ones_like(eta) if self._unit_factor else np.abs(self.factor(eta))
+        """``|m' / V(m)|``; 1 where only the sign differs, and for identity links, beyond whose end it has no limit."""
+        return np.ones_like(eta) if self.plain else np.abs(self.factor(eta))
 
     @cached_property
-    def _unit_factor(self) -> bool:
+    def plain(self) -> bool:
+        """Whether :meth:`factor_size` is 1 for every predictor."""
         eta = self.within(np.linspace(-3.0, 3.0, 7))
-        return bool(np.allclose(np.abs(self.factor(eta)), 1.0, rtol=1e-12, atol=0.0))
+        unit = bool(np.allclose(np.abs(self.factor(eta)), 1.0, rtol=1e-12, atol=0.0))
+        return unit or self.link.name == "identity"
 
     @cached_property
     def canonical(self) -> bool:

@@ -133,16 +133,11 @@ class OrderedResidual:
 
     def unweighted(self, labelled: bool) -> tuple[Stage, ...]:
         """To ``d``, the residual without the weight, ``(y - m(x'beta)) |f(x'beta)|``."""
-        return self._residual(labelled, name("g") / name("w") - name("m"), None if self._turned else self._factor)
+        return self._residual(labelled, name("g") / name("w") - name("m"), None if self.family.plain else self._factor)
 
     @property
     def _factor(self) -> RowExpression | None:
         return _FACTORS[self.family.distribution.name, self.family.link.name]
-
-    @property
-    def _turned(self) -> bool:
-        """Whether the factor is -1; others are positive."""
-        return (self.family.distribution.name, self.family.link.name) == ("gamma", "inverse")
 
     def _residual(self, labelled: bool, plain: RowExpression, factor: RowExpression | None) -> tuple[Stage, ...]:
         last: tuple[Stage, ...] = ({"d": plain}, flushed("d", LEAST))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpregress.coordinates import WhitenedSpace
-from dpregress.models import PoissonFamily
+from dpregress.models import PoissonFamily, family_of
 from dpregress.solvers.glm.mean_step import MeanAnswer, MeanStep
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.surrogate import surrogate_rows
@@ -33,6 +33,15 @@ def test_a_mean_that_clips_made_too_small_is_not_lowered_by_noise(found: float) 
 def test_a_mean_that_clips_made_too_small_is_raised_as_far_as_they_may_have() -> None:
     levels = Magnitudes(np.array([1.0, 2.0]), np.array([0.5, 0.5]))
     assert moved_mean(0.3, levels) == pytest.approx(0.3 * (DOUBT + BIAS) / (DOUBT + BIAS + NOISE))
+
+
+@pytest.mark.parametrize("found", [-40.0, 0.001, 40.0])
+def test_means_that_are_predictors_move_by_what_is_found(found: float) -> None:
+    """Of counts of 500 with an identity link, whose scores are a five-hundredth of residuals."""
+    space = WhitenedSpace((), np.eye(1), 2.0, np.zeros(0), intercept=True)
+    family, start = family_of("poisson", "identity"), np.array([500.0])
+    step = MeanStep(family, space, surrogate_rows(space, None, np.eye(1), None), None, 1_000)
+    assert step.moved(start, start, found) == pytest.approx(start + found)
 
 
 @pytest.mark.parametrize("found", [-0.3, 0.3])

@@ -374,7 +374,7 @@ class Straight(Evidence):
 
 @pytest.mark.parametrize("scores", [1, 5])
 def test_what_a_clip_leaves_is_doubted_once_for_all_scores(scores: int) -> None:
-    """The share .6 may be .2 or 1: estimates of all scores are off in proportion, in the same direction."""
+    """The share .6 may be .2 or 1: estimates of all scores are off in proportion, but for what noise adds to them."""
     meat, nothing, right = sandwich.Meat(np.eye(2), math.inf, "model"), np.zeros((2, 2)), np.array([0.5, -0.2])
     told = [sandwich.ClippedEvidence(Straight(0.6 * right), 0.6)] * scores
     found = sandwich.unshrunk(
@@ -383,8 +383,9 @@ def test_what_a_clip_leaves_is_doubted_once_for_all_scores(scores: int) -> None:
     )  # fmt: skip
     np.testing.assert_allclose(found.coef, right)
     error = told[0].error(right)
-    alone = (1e-6 + error) / (0.6**2 * scores) * np.eye(2)
-    np.testing.assert_allclose(found.privacy, alone + np.outer(right, right) * (0.4 / 0.6) ** 2)
+    alone = (1e-6 + error) / (0.6**2 * scores)
+    clear = 1 - 2 * alone / float(right @ right)
+    np.testing.assert_allclose(found.privacy, alone * np.eye(2) + clear * (0.4 / 0.6) ** 2 * np.outer(right, right))
 
 
 @pytest.mark.parametrize("make", [DPLinearRegression, DPLogisticRegression, DPPoissonRegressor])

@@ -20,6 +20,19 @@ def _valley(rng: np.random.Generator, family: Family) -> tuple[Matrix, Vector]:
     return x, np.maximum(rng.poisson(mean) if family.distribution.name == "poisson" else mean, 0.01 * mean)
 
 
+def test_a_row_beyond_the_end_of_a_link_does_not_stop_all(seed: int) -> None:
+    """Slopes of an identity link have no limit there: of a step that leads so far, no less than a part is made."""
+    rng, family = np.random.default_rng(seed), family_of("poisson", "identity")
+    design = np.column_stack([np.ones(300), rng.lognormal(0, 1.3, 300), rng.normal(size=(300, 2))])
+    y = rng.poisson(0.3 + np.abs(design @ np.array([0.5, 0.4, -0.3, 0.2]))).astype(float)
+    start, penalty = np.array([y.mean() + 0.2, 0.0, 0.0, 0.0]), np.diag([0.0, 100.0, 100.0, 100.0])
+    found = fisher_scoring(design, y, family, start, penalty=penalty)
+    eta = design @ found
+    score = design.T @ ((y - family.mean(eta)) * family.factor(eta)) - penalty @ (found - start)
+    information = (design * family.information(eta)[:, None]).T @ design + penalty
+    assert float(score @ np.linalg.solve(information, score)) < 1e-9
+
+
 @pytest.mark.parametrize(("name", "link"), FAMILIES)
 def test_scoring_reaches_the_maximum(name: str, link: str, seed: int) -> None:
     """Against quasi-Newton steps on the deviance; with a penalty too."""

@@ -76,8 +76,9 @@ class ClassCut(CutOff):
     @classmethod
     def of(cls, rows: SurrogateRows, family: Family, coef: Vector, clip: float | Vector) -> ClassCut:
         """For a score at these coefficients; ``clip`` is that of residuals, for all rows or for each, of shape (m,)."""
-        mean, weight = family.mean(rows.predictor(coef)), rows.weight
-        ones, zeros = np.maximum(weight * (1 - mean) - clip, 0), np.maximum(weight * mean - clip, 0)
+        eta = rows.predictor(coef)
+        mean, unit = family.mean(eta), rows.weight * family.factor_size(eta)
+        ones, zeros = np.maximum(unit * (1 - mean) - clip, 0), np.maximum(unit * mean - clip, 0)
         hit = ones + zeros > 0
         return cls(rows.among(hit), family, ones[hit], zeros[hit], 1 / len(mean))
 
@@ -178,7 +179,7 @@ class TailCut(_FixedCut):
         if family.distribution.fixed_dispersion:  # counts vary more by rates that vary in proportion to the mean
             square = rows.weight**2 * factor**2
             extra = max(dispersion - 1, 0) * float(square @ variance) / max(float(square @ mean**2), 1e-300)
-            tail: Tail = CountTail.of(mean, min(extra, _MOST_VARIED))
+            tail: Tail = CountTail(mean, min(extra, _MOST_VARIED))
         else:
             tail = AmountTail.of(mean, dispersion * variance)
         reach = np.minimum(clip / rows.weight / length, 1e150)

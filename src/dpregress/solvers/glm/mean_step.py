@@ -56,30 +56,33 @@ class MeanStep:
         inside = self.family.inside(eta) if self.family.inside(eta).any() else np.ones(len(eta), dtype=bool)
         eta, x = eta[inside], (self.rows.x / self.rows.weight[:, None])[inside]
         slope = x.T @ (self.family.slope(eta) * self.family.factor_size(eta)) / len(eta)
-        bias = 0.0 if self.levels is None else self.levels.cut(clip) ** 2
+        bias = 0.0 if self.levels is None else (self.levels.cut(clip) / self._unit(eta)) ** 2
         query = MeanResidual(self.space, self.family, coef, *self._bounds(eta, spend))
         found = float(ask(query, spend).mean[0])
         return MeanAnswer(self, coef, eta, slope, found, query.noise(spend, self.n) ** 2, bias)
 
+    def _unit(self, eta: Vector) -> float:
+        """Sizes are those of scores: how many make one of the mean residual, where that has no factor."""
+        return max(float(np.mean(np.abs(self.family.factor(eta)))), 1e-12) if self.family.plain else 1.0
+
     def _bounds(self, eta: Vector, spend: GDP) -> tuple[float, float]:
         """Bounds of a residual, wide enough that what they cut off counts no more than the noise."""
-        size, levels = self.family.factor_size(eta), self.levels
-        mean = self.family.mean(eta) * size
+        mean, levels = self.family.mean(eta) * self.family.factor_size(eta), self.levels
         if levels is None:
-            most = 1.0 if self.family.canonical else _ABOVE * float(np.quantile(size - mean, _MOST_MEANS))
-            return -min(_ABOVE * float(np.quantile(mean, _MOST_MEANS)), max(most, 1.0)), most
-        lowest = _LOWEST_MEANS * float(np.max(np.abs(mean)))
+            return -min(_ABOVE * float(np.quantile(mean, _MOST_MEANS)), 1.0), 1.0
+        unit, lowest = self._unit(eta), _LOWEST_MEANS * float(np.max(np.abs(mean)))
 
         def noise(clip: Vector) -> Vector:
-            return noise_in_mean(MeanResidual.largest_change(-np.minimum(clip, lowest), clip), spend, self.n)
+            change = MeanResidual.largest_change(-np.minimum(clip / unit, lowest), clip / unit)
+            return unit * noise_in_mean(change, spend, self.n)
 
-        free, usual = 0.0, float(np.mean(mean))
+        free, usual = 0.0, unit * float(np.mean(mean))
         if not self.family.distribution.signed:  # amounts, whose tails are long
             noisy = float(noise(np.array([levels.best_clip(noise, cut_weight=TAIL)]))[0])
             per_unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, self.n)
-            free = math.sqrt(max(_FREE * usual, noisy) * noisy) / per_unit - lowest
+            free = math.sqrt(max(_FREE * usual, noisy) * noisy) / per_unit - unit * lowest
             free = min(free, float(levels.size.max()) * levels.most)  # beyond the largest size there is nothing to gain
-        upper = levels.best_clip(noise, cut_weight=TAIL, least=free)
+        upper = levels.best_clip(noise, cut_weight=TAIL, least=free) / unit
         return -min(upper, lowest), upper
 
     def moved(self, coef: Vector, eta: Vector, change: float) -> Vector:
@@ -93,9 +96,9 @@ class MeanStep:
         def excess(shift: float) -> float:
             return float(np.mean(self.family.mean(eta + shift) * size)) - wanted
 
-        # if steps are unlimited, the mean changes as much as the predictor
+        # if steps are unlimited, the mean changes in proportion to the predictor
         longest = self.family.link.longest
-        reach = longest if math.isfinite(longest) else 2 * abs(change)
+        reach = longest if math.isfinite(longest) else 2 * abs(change) / float(np.mean(self.family.slope(eta) * size))
         if excess(-reach) * excess(reach) <= 0:
             return np.asarray(coef + float(brentq(excess, -reach, reach)) * self.space.constant)
         if change <= 0 or excess(reach) <= excess(-reach):  # a mean that falls so far is noise

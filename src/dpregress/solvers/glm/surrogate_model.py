@@ -13,7 +13,7 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import BinomialFamily, Family
 from dpregress.queries import ClippedGradient, ClippedScore
-from dpregress.solvers.glm.cut_off import CutOff, SampleCut, TailCut
+from dpregress.solvers.glm.cut_off import ClassCut, CutOff, SampleCut, TailCut
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.magnitudes import Magnitudes
@@ -130,6 +130,10 @@ class SurrogateModel(FamilyModel):
     labelled: LabelledRows | None = None
 
     @property
+    def _classes(self) -> bool:
+        return self.family.distribution.name == BinomialFamily.distribution.name
+
+    @property
     def longest(self) -> float:
         longest = self.family.link.longest
         return longest if math.isfinite(longest) else self.levels.root_mean_square
@@ -154,13 +158,15 @@ class SurrogateModel(FamilyModel):
         within = replace(sizes, size=np.minimum(sizes.size, clip))
         whole = sizes.seen
         plain = dispersion * (whole.root_mean_square / max(sizes.root_mean_square, 1e-300)) ** 2
-        kept = 1 - sizes.above(clip)
+        kept = 1.0 if self._classes else 1 - sizes.above(clip)  # of classes the cut-off says exactly what is lost
         return Clipped(kept, share * dispersion, dispersion, norms, within, whole, plain, sizes.beyond(clip))
 
     def truncation(self, coef: Vector, clip: float) -> Truncation:  # noqa: ARG002  # sizes are those at the start
         return Truncation(self.rows, self.levels.seen, clip)
 
     def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:
+        if self._classes:
+            return ClassCut.of(self.rows, self.family, coef, clip)
         if self.family.distribution.signed:
             return None
         if dispersion is None:  # predictions do better without a guess at a tail

@@ -12,7 +12,7 @@ from dpregress.coordinates import Vector
 
 #: Shapes of gamma distributions are kept within these: beyond them nothing is cut off, or the mean is 0.
 _SHAPES = (1e-6, 1e8)
-#: The least variation of rates: Poisson counts, as far as floats tell.
+#: Rates that vary less do not vary, as far as floats tell.
 _LEAST_VARIED = 1e-8
 
 
@@ -63,14 +63,13 @@ class CountTail(Tail):
     mean: Vector
     varied: float
 
-    @classmethod
-    def of(cls, mean: Vector, varied: float) -> CountTail:
-        """With these means, and k."""
-        return cls(mean, max(varied, _LEAST_VARIED))
-
     def _at_most(self, count: Vector, added: int = 0) -> Vector:
         """The probability of counts up to these; ``added`` times weighted by the count and taken one lower."""
-        usual = betainc(1 / self.varied + added, np.maximum(count, 0.0) + 1, 1 / (1 + self.varied * self.mean))
+        above = np.maximum(count, 0.0) + 1
+        if self.varied < _LEAST_VARIED:
+            usual = gammaincc(above, self.mean)
+        else:
+            usual = betainc(1 / self.varied + added, above, 1 / (1 + self.varied * self.mean))
         return np.where(count >= 0, usual, 0.0)
 
     def beyond(self, bound: Vector) -> Vector:

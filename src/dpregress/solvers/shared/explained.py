@@ -12,6 +12,7 @@ Everything here is post-processing.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ class Evidence(ABC):
 
     value: Vector
     variance: float
+    #: The standard deviation of what all evidence misses of its changes in common, as a share of them.
+    doubted: float = 0.0
 
     @abstractmethod
     def change(self, coef: Vector) -> Vector:
@@ -58,10 +61,6 @@ class Evidence(ABC):
     @abstractmethod
     def error(self, coef: Vector) -> float:
         """The variance, per entry, of the surrogate model's error in the change to ``coef``."""
-
-    def doubt(self, coef: Vector) -> Vector:  # noqa: ARG002
-        """A standard deviation of that change which all evidence has in common, so that it does not average out."""
-        return np.zeros_like(self.value)
 
 
 class Prior(ABC):
@@ -171,8 +170,17 @@ def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Li
     covariance = definite_inverse(at.precision + prior.precision(*at.told), _DIGITS)
     gains = [covariance @ (weight * slope.T) for weight, slope in zip(at.weights, at.slopes, strict=True)]
     privacy = sum(score.variance * gain @ gain.T for score, gain in zip(scores, gains, strict=True))
-    doubt = sum(gain @ score.doubt(coef) for score, gain in zip(scores, gains, strict=True))
-    return Explained(coef, covariance, np.asarray(privacy), at.precision, np.asarray(doubt))
+    doubt = np.zeros(len(coef))
+    for score, slope, gain in zip(scores, at.slopes, gains, strict=True):
+        if score.doubted:
+            doubt += score.doubted * gain @ _clear(score.change(coef), slope @ covariance @ slope.T)
+    return Explained(coef, covariance, np.asarray(privacy), at.precision, doubt)
+
+
+def _clear(change: Vector, covariance: Matrix) -> Vector:
+    """The change, as long as it is without what this covariance adds to it on average."""
+    square = float(change @ change)
+    return np.asarray(change * math.sqrt(max(1 - float(np.trace(covariance)) / max(square, 1e-300), 0.0)))
 
 
 def _weights(scores: Sequence[Evidence], coef: Vector) -> list[float]:

@@ -140,12 +140,13 @@ class ClippedEvidence(Evidence):
         return self.kept * self.score.slope(coef)
 
     def error(self, coef: Vector) -> float:
-        doubt = self.doubt(coef)
-        return self.score.error(coef) + float(doubt @ doubt) / len(coef)
+        change = self.score.change(coef)
+        return self.score.error(coef) + (1 - self.kept) ** 2 * float(change @ change) / len(coef)
 
-    def doubt(self, coef: Vector) -> Vector:
-        """A standard deviation of what the clip leaves of the change to ``coef``: as much as it takes."""
-        return (1 - self.kept) * self.score.change(coef)
+    @property
+    def doubted(self) -> float:  # type: ignore[override]
+        """The clip may take nothing, or twice as much."""
+        return (1 - self.kept) / self.kept
 
 
 def gain_of(found: Vector, doubt: float, noise: float, *, biased: bool = False) -> float:

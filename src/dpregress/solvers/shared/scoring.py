@@ -9,8 +9,9 @@ from dpregress.models import Family
 
 #: Steps, and the relative length of one below which they end.
 _STEPS, _CONVERGED = 50, 1e-14
-#: A step ends where its slope is 0 if at its end the slope has turned by more than this share.
-_TURNED = 0.1
+#: A step ends where its slope is 0 if at its end the slope has turned by more than this share; but not before this part
+#: of it if it leads beyond the end of a link, where slopes of identity and inverse links have no limit.
+_TURNED, _LEAST_PART = 0.1, 0.25
 
 
 def fisher_scoring(
@@ -51,7 +52,8 @@ def fisher_scoring(
         step *= min(1.0, family.link.longest / max(float(np.abs(x @ step).max()), 1e-300))
         if not family.canonical:
             before, after = float(step @ score), float(step @ gradient(coef + step, eta + x @ step))
-            step *= before / (before - after) if after < -_TURNED * before else 1.0
+            least = 0.0 if family.inside(eta + x @ step).all() else _LEAST_PART
+            step *= max(before / (before - after), least) if after < -_TURNED * before else 1.0
         moved = coef + step
         still, coef = bool(np.linalg.norm(step) <= _CONVERGED * np.linalg.norm(moved)), moved
         if still:
