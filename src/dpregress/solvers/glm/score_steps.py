@@ -86,6 +86,9 @@ STEPS_OF_CLASSES = (1.0, 1.0, 1.0, 3.0)
 #: And for two classes where n mu is at least so many times the number of coefficients: noise hides no step then. Of a
 #: rare class, n is the number of rows of even classes whose responses would vary as much.
 STEPS_OF_MANY, _MANY = (0.5, 0.5, 1.0, 1.0, 1.0, 4.0), 100.0
+#: And whatever is public where it is so many times: what surrogate rows miss is then all that is wrong, and more scores
+#: correct it.
+STEPS_OF_MOST, _MOST = (0.5, 0.5, *(1.0,) * 9, 4.0), 1000.0
 #: The share of the information at the last coefficients, by a schema alone, where there are six scores.
 _INFORMATION = 0.05
 #: The largest share of private rows that surrogate rows may lack along a direction, beside gradients of whole rows.
@@ -134,13 +137,9 @@ class ScoreSteps(FactSolver):
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
         starts = not family.distribution.signed and facts.start.space.intercept and not labelled and not natural
         self._between = between(facts, budget.mu) if starts else None
-        informed = labelled and not (natural and _few_events(facts))
-        enough = facts.start.space.order * (_MANY / budget.mu)
-        many = steps is None and natural and not informed and facts.n >= enough
-        self._enough = enough if many else 0.0  # rows of even classes, without which there are fewer scores
-        alone = facts.public is None or facts.public.rows is None
-        unknown = STEPS_WITHOUT if not natural else STEPS_OF_MANY if many else STEPS_OF_CLASSES
-        weights = steps or (STEPS_WITH_PRIOR if informed else unknown)
+        self._planned = _Planned(facts, family, budget, steps)
+        weights = self._planned.scores(facts.n)
+        informed = steps is None and natural and (facts.public is None or facts.public.rows is None)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             **design_shares(facts),
@@ -149,7 +148,7 @@ class ScoreSteps(FactSolver):
             "levels": 0.0 if labelled or natural or self._between else _LEVELS,
             "mean": 0.0 if not facts.start.space.intercept else mean,
             "remainder": remainder_share(facts.start.space),
-            "information": _INFORMATION if many and alone else 0.0,
+            "information": _INFORMATION if informed and len(weights) >= len(STEPS_OF_MANY) else 0.0,
             "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
         }
         start = 0.0 if labelled or not facts.start.space.intercept else mean_start_share(facts, budget)
@@ -188,10 +187,12 @@ class ScoreSteps(FactSolver):
         clip = CLIP if rate is None else 1 / math.sqrt(rate.value * (1 - rate.value))
         space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms, clip, whole=self._whole)
         solver = self.among(n)
-        if rate is not None and n * rate.evenness < self._enough:
-            solver._spend = dict(self._spend)
-            left = [solver._spend.pop("information")] if "information" in self._spend else []
-            solver._steps = split(joint_budget([*self._steps, *left]), STEPS_OF_CLASSES)
+        weights = self._planned.scores(self.facts.n if rate is None else n * rate.evenness)
+        if len(weights) < len(self._steps):
+            solver._spend, left = dict(self._spend), []
+            if "information" in self._spend and len(weights) < len(STEPS_OF_MANY):
+                left = [solver._spend.pop("information")]
+            solver._steps = split(joint_budget([*self._steps, *left]), weights)
         return solver._scored(among(ask, n), space, gram, rate)
 
     def _scored(self, ask: Ask, space: WhitenedSpace, mixed: MixedGram, rate: Rate | None) -> Solution:
@@ -352,6 +353,25 @@ class Rate(NamedTuple):
     def evenness(self) -> float:
         """The variance of a class of this rate, over that of even classes."""
         return 4 * self.value * (1 - self.value)
+
+
+class _Planned:
+    """How many scores are worth asking."""
+
+    def __init__(self, facts: PublicFacts, family: Family, budget: GDP, steps: tuple[float, ...] | None) -> None:
+        natural, order = family == BinomialFamily, facts.start.space.order
+        informed = has_prior(facts) and not (natural and _few_events(facts))
+        few = STEPS_WITH_PRIOR if informed else STEPS_OF_CLASSES if natural else STEPS_WITHOUT
+        self._few = steps or few
+        self._from: list[tuple[tuple[float, ...], float]] = []
+        if natural and steps is None:
+            self._from.append((STEPS_OF_MOST, order * (_MOST / budget.mu)))
+            if not informed:
+                self._from.append((STEPS_OF_MANY, order * (_MANY / budget.mu)))
+
+    def scores(self, n: float) -> tuple[float, ...]:
+        """Their relative budgets, for so many rows of even classes."""
+        return next((steps for steps, enough in self._from if n >= enough), self._few)
 
 
 def _few_events(facts: PublicFacts) -> bool:
