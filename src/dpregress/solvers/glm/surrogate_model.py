@@ -29,8 +29,9 @@ from dpregress.solvers.shared.weak_prior import WeakPrior
 _SMALLEST_INFORMATION = 0.02
 #: The same for a mean that saturates: rows at its ends have almost no information, and steps would be too long.
 SMALLEST_SATURATED = 0.1
-#: A step may move this share of the rows' predictors by no more than the link's longest step.
-MOST_ROWS = 0.95
+#: A step may move this share of the rows' predictors by no more than the link's longest step: of classes, and where
+#: means have no upper end, so that a level that is moved too far decides on all later scores.
+MOST_ROWS, _MOST_ROWS_WITHOUT_END = 0.95, 0.99
 #: Intercepts may be so many of the longest steps away.
 _INTERCEPT = 3.0
 #: What the surrogate rows miss of a mean that moves, as a share.
@@ -73,6 +74,11 @@ class FamilyModel(ScoreModel):
         """The largest standard deviation of predictors."""
         return self.longest
 
+    @property
+    def most_rows(self) -> float:
+        """The share of rows whose predictors a step moves by no more than the longest."""
+        return MOST_ROWS
+
     @abstractmethod
     def question(self, coef: Vector, spend: GDP) -> ClippedScore | ClippedGradient: ...
 
@@ -99,7 +105,7 @@ class FamilyModel(ScoreModel):
 
     def limited(self, move: Vector) -> Vector:
         """Shortened so that the predictors of most surrogate rows move by no more than the longest step."""
-        furthest = float(np.quantile(np.abs(self.rows.x @ move), MOST_ROWS))
+        furthest = float(np.quantile(np.abs(self.rows.x @ move), self.most_rows))
         return np.asarray(move * min(1.0, self.family.link.longest / max(furthest, 1e-300)))
 
     def beginning(self, coef: Vector, weak: WeakPrior | None = None) -> Beginning:
@@ -137,6 +143,10 @@ class SurrogateModel(FamilyModel):
     def longest(self) -> float:
         longest = self.family.link.longest
         return longest if math.isfinite(longest) else self.levels.root_mean_square
+
+    @property
+    def most_rows(self) -> float:
+        return MOST_ROWS if self._classes else _MOST_ROWS_WITHOUT_END
 
     @property
     def unweighted(self) -> SurrogateModel:
