@@ -106,11 +106,6 @@ def without_labels(rest: float) -> list[float]:
     return [rest * weight / 7 for weight in (1, 1, 1, 2, 2)]
 
 
-def of_most(rest: float) -> list[float]:
-    """The shares of twelve scores that divide the rest."""
-    return [rest * weight / 14 for weight in (0.5, 0.5, *[1] * 9, 4)]
-
-
 #: Family, public rows, labelled, intercept; queries and shares of mu^2, with the least share of a start.
 SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[float]]] = {
     "labelled": (
@@ -181,16 +176,16 @@ SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[
         M,
         False,
         True,
-        [M1, S, *[W] * 12, U, Q, M1],
-        [START, 0.15, *of_most(0.69), REMAINDER, SQUARES, 0.05],
+        [M1, S, *[W] * 6, U, Q, M1],
+        [START, 0.15, *[0.69 / 16] * 2, *[0.69 / 8] * 3, 0.69 / 2, REMAINDER, SQUARES, 0.05],
     ),
     "logistic, labelled": (
         BinomialFamily,
         M,
         True,
         False,
-        [S, *[W] * 12, U, Q],
-        [0.15, *of_most(0.79), REMAINDER, SQUARES],
+        [S, W, W, W, U, Q],
+        [0.15, *with_labels(0.79), REMAINDER, SQUARES],
     ),
 }
 #: Where the start stands among the queries.
@@ -230,7 +225,7 @@ def test_rounds_and_shares(setting: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mu", "rate", "scores"), [(0.05, 0.5, 4), (0.5, 0.5, 6), (2.0, 0.5, 12), (2.0, 0.1, 6), (2.0, 0.01, 4)]
+    ("mu", "rate", "scores"), [(0.05, 0.5, 4), (2.0, 0.5, 6), (5.0, 0.5, 12), (5.0, 0.1, 6), (2.0, 0.01, 4)]
 )
 def test_classes_are_asked_for_few_scores_where_noise_is_not_small(mu: float, rate: float, scores: int) -> None:
     """Whatever the released rate is, the scores cost the same together."""
@@ -249,7 +244,7 @@ def test_classes_are_asked_for_few_scores_where_noise_is_not_small(mu: float, ra
     assert math.isclose(spent.mu, mu, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize(("mu", "scores"), [(0.2, 3), (2.0, 12)])
+@pytest.mark.parametrize(("mu", "scores"), [(2.0, 3), (5.0, 12)])
 def test_with_labels_only_noise_that_is_very_small_makes_more_scores(mu: float, scores: int) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(N, len(NAMES))), (np.arange(N) % 2).astype(float)
@@ -260,7 +255,7 @@ def test_with_labels_only_noise_that_is_very_small_makes_more_scores(mu: float, 
 
 @pytest.mark.parametrize(
     ("mu", "rate", "scores", "informed"),
-    [(0.05, 0.5, 4, 0), (0.5, 0.5, 6, 1), (2.0, 0.5, 12, 1), (2.0, 0.1, 6, 1), (2.0, 0.01, 4, 0)],
+    [(0.05, 0.5, 4, 0), (2.0, 0.5, 6, 1), (5.0, 0.5, 12, 1), (5.0, 0.1, 6, 1), (2.0, 0.01, 4, 0)],
 )
 def test_by_a_schema_alone_the_information_of_many_rows_is_asked(
     mu: float, rate: float, scores: int, informed: int

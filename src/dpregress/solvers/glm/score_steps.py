@@ -88,7 +88,7 @@ STEPS_OF_CLASSES = (1.0, 1.0, 1.0, 3.0)
 STEPS_OF_MANY, _MANY = (0.5, 0.5, 1.0, 1.0, 1.0, 4.0), 100.0
 #: And whatever is public where it is so many times: what surrogate rows miss is then all that is wrong, and more scores
 #: correct it.
-STEPS_OF_MOST, _MOST = (0.5, 0.5, *(1.0,) * 9, 4.0), 1000.0
+STEPS_OF_MOST, _MOST = (0.5, 0.5, *(1.0,) * 9, 4.0), 3000.0
 #: The share of the information at the last coefficients, by a schema alone, where there are six scores.
 _INFORMATION = 0.05
 #: The largest share of private rows that surrogate rows may lack along a direction, beside gradients of whole rows.
