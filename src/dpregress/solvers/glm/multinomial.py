@@ -42,7 +42,7 @@ from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
 from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR, mean_start_share
 from dpregress.solvers.glm.softmax_fit import LONGEST, class_covariances, fit_public_classes, softmax_information
-from dpregress.solvers.glm.surrogate_model import MEAN_MISSED, MOST_ROWS, SMALLEST_SATURATED
+from dpregress.solvers.glm.surrogate_model import MEAN_MISSED, MOST_ROWS, SMALLEST_SATURATED, shortened
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, leaving_steps
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
@@ -265,9 +265,9 @@ class SurrogateClasses(ScoreModel):
         return float(np.mean(np.sum((self.rows.x @ self._columns(move)) ** 2, axis=1)))
 
     def limited(self, move: Vector) -> Vector:
-        """Shortened so that no class predictor of a weighted surrogate row moves by more than the longest step."""
-        furthest = float(np.quantile(np.abs(self.rows.x @ self._columns(move) @ self.basis.T).max(axis=1), MOST_ROWS))
-        return np.asarray(min(1.0, LONGEST / max(furthest, 1e-300)) * move)
+        """Shortened so that class predictors of most surrogate rows move by no more than the longest step."""
+        moves = np.abs(self.rows.x @ self._columns(move) @ self.basis.T).max(axis=1)
+        return np.asarray(move * shortened(moves, MOST_ROWS, LONGEST))
 
     def _columns(self, coef: Vector) -> Matrix:
         return coef.reshape(self.space.order, -1)

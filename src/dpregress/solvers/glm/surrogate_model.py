@@ -32,10 +32,18 @@ SMALLEST_SATURATED = 0.1
 #: A step may move this share of the rows' predictors by no more than the link's longest step: of classes, and where
 #: means have no upper end, so that a level that is moved too far decides on all later scores.
 MOST_ROWS, _MOST_ROWS_WITHOUT_END = 0.95, 0.99
+#: And the others' by no more than this many longest steps.
+_OTHERS = 2.0
 #: Intercepts may be so many of the longest steps away.
 _INTERCEPT = 3.0
 #: What the surrogate rows miss of a mean that moves, as a share.
 MEAN_MISSED = 0.1
+
+
+def shortened(moves: Vector, most_rows: float, longest: float) -> float:
+    """The part of a step with which this share of rows move by the longest step at most, and no others much further."""
+    furthest = max(float(np.quantile(moves, most_rows)), float(moves.max()) / _OTHERS)
+    return min(1.0, longest / max(furthest, 1e-300))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +113,7 @@ class FamilyModel(ScoreModel):
 
     def limited(self, move: Vector) -> Vector:
         """Shortened so that the predictors of most surrogate rows move by no more than the longest step."""
-        furthest = float(np.quantile(np.abs(self.rows.x @ move), self.most_rows))
-        return np.asarray(move * min(1.0, self.family.link.longest / max(furthest, 1e-300)))
+        return np.asarray(move * shortened(np.abs(self.rows.x @ move), self.most_rows, self.family.link.longest))
 
     def beginning(self, coef: Vector, weak: WeakPrior | None = None) -> Beginning:
         """Nothing is known but the mean, how far predictors go, and a weak prior."""
