@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from dpregress.coordinates import WhitenedSpace
-from dpregress.models import PoissonFamily, family_of
+from dpregress.models import FAMILIES, Family, PoissonFamily, family_of
+from dpregress.queries import MeanResidual
+from dpregress.rows.bounded import BoundedRows
 from dpregress.solvers.glm.mean_step import MeanAnswer, MeanStep
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.surrogate import surrogate_rows
@@ -42,6 +44,20 @@ def test_means_that_are_predictors_move_by_what_is_found(found: float) -> None:
     family, start = family_of("poisson", "identity"), np.array([500.0])
     step = MeanStep(family, space, surrogate_rows(space, None, np.eye(1), None), None, 1_000)
     assert step.moved(start, start, found) == pytest.approx(start + found)
+
+
+@pytest.mark.parametrize("family", [each for of_name in FAMILIES.values() for each in of_name], ids=str)
+def test_the_sampling_error_is_that_of_what_is_summed(family: Family) -> None:
+    """The variance of ``(y - m) |f|`` by the family, with the factor where the query has it."""
+    space = WhitenedSpace((), np.eye(1), 2.0, np.zeros(0), intercept=True)
+    eta = np.array([0.7])
+    mean = family.mean(eta)
+    query = MeanResidual(space, family, eta, -1e3, 1e3)
+    unit = float(np.asarray(query.exact(BoundedRows(np.ones((1, 1)), mean + 1, np.ones(1), 0)))[0])
+    step = MeanStep(family, space, surrogate_rows(space, None, np.eye(1), None), None, 1_000)
+    found = MeanAnswer(step, eta, eta, np.ones(1), 0.0, NOISE, BIAS).equation(2.0).sampling
+    wanted = 2.0 * float(family.distribution.variance(mean)[0]) * unit**2 / 1_000
+    assert float(found[0, 0]) == pytest.approx(wanted, rel=1e-6)
 
 
 @pytest.mark.parametrize("found", [-0.3, 0.3])

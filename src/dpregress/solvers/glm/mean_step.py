@@ -62,7 +62,7 @@ class MeanStep:
         return MeanAnswer(self, coef, eta, slope, found, query.noise(spend, self.n) ** 2, bias)
 
     def _unit(self, eta: Vector) -> float:
-        """Sizes are those of scores: how many make one of the mean residual, where that has no factor."""
+        """A score's size of a residual of 1 in the mean residual, which may lack the factor of scores."""
         return max(float(np.mean(np.abs(self.family.factor(eta)))), 1e-12) if self.family.plain else 1.0
 
     def _bounds(self, eta: Vector, spend: GDP) -> tuple[float, float]:
@@ -147,13 +147,14 @@ class MeanAnswer:
     def equation(self, dispersion: float) -> MeanEquation:
         """The same for inference, where responses have this dispersion."""
         family, n = self.step.family, self.step.n
+        variance = family.distribution.variance(family.mean(self.eta)) * family.factor_size(self.eta) ** 2
         return MeanEquation(
             asked=self.coef,
             value=np.array([self.found]),
             slope=self.slope[None, :],
             constant=self.step.space.constant[:, None],
             privacy=self.noise,
-            sampling=np.array([[dispersion * float(np.mean(family.information(self.eta))) / n]]),
+            sampling=np.array([[dispersion * float(np.mean(variance)) / n]]),
             bias=self.bias,
             biased=self.step.levels is not None,
         )
