@@ -207,20 +207,25 @@ class Family:
     @cached_property
     def plain(self) -> bool:
         """Whether :meth:`factor_size` is 1 for every predictor."""
-        eta = self.within(np.linspace(-3.0, 3.0, 7))
-        unit = bool(np.allclose(np.abs(self.factor(eta)), 1.0, rtol=1e-12, atol=0.0))
-        return unit or self.link.name == "identity"
+        return self.link.name == "identity" or _all_ones(np.abs(self._some_factors))
 
     @cached_property
     def canonical(self) -> bool:
         """Whether the factor is 1 for every predictor, so that the score is ``x (y - m)``."""
-        eta = self.within(np.linspace(-3.0, 3.0, 7))
-        return bool(np.allclose(self.factor(eta), 1.0, rtol=1e-12, atol=0.0))
+        return _all_ones(self._some_factors)
+
+    @property
+    def _some_factors(self) -> Vector:
+        return self.factor(np.linspace(-3.0, 3.0, 7))
 
     def information(self, eta: Vector) -> Vector:
         """``m'^2 / V(m)``: the weight of a row in the Fisher information; ``b''`` for canonical links."""
         eta = self.within(eta)
         return np.asarray(self.link.slope(eta) ** 2 / self.distribution.variance(self.link.mean(eta)))
+
+
+def _all_ones(values: Vector) -> bool:
+    return bool(np.allclose(values, 1.0, rtol=1e-12, atol=0.0))
 
 
 GaussianFamily = Family(GaussianDistribution(), IdentityLink())

@@ -89,8 +89,8 @@ STEPS_OF_MANY, _MANY = (0.5, 0.5, 1.0, 1.0, 1.0, 4.0), 100.0
 #: And whatever is public where it is so many times: what surrogate rows miss is then all that is wrong, and more scores
 #: correct it.
 STEPS_OF_MOST, _MOST = (0.5, 0.5, *(1.0,) * 9, 4.0), 3000.0
-#: The share of the information at the last coefficients, by a schema alone, where there are six scores.
-_INFORMATION = 0.05
+#: The share of the information at the last coefficients, by a schema alone, where there are so many scores.
+_INFORMATION, _WITH_INFORMATION = 0.05, (STEPS_OF_MANY, STEPS_OF_MOST)
 #: The largest share of private rows that surrogate rows may lack along a direction, beside gradients of whole rows.
 _MISSED = 0.001
 #: Half octaves above the largest size seen that sizes may lie.
@@ -137,9 +137,9 @@ class ScoreSteps(FactSolver):
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
         starts = not family.distribution.signed and facts.start.space.intercept and not labelled and not natural
         self._between = between(facts, budget.mu) if starts else None
-        self._planned = _Planned(facts, family, budget, steps)
-        weights = self._planned.scores(facts.n)
-        informed = steps is None and natural and (facts.public is None or facts.public.rows is None)
+        self._plans = ((steps, 0.0),) if steps else _plans(facts, family, budget)
+        weights = self._scores(facts.n)
+        alone = facts.public is None or facts.public.rows is None
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             **design_shares(facts),
@@ -148,7 +148,7 @@ class ScoreSteps(FactSolver):
             "levels": 0.0 if labelled or natural or self._between else _LEVELS,
             "mean": 0.0 if not facts.start.space.intercept else mean,
             "remainder": remainder_share(facts.start.space),
-            "information": _INFORMATION if informed and len(weights) >= len(STEPS_OF_MANY) else 0.0,
+            "information": _INFORMATION if steps is None and alone and weights in _WITH_INFORMATION else 0.0,
             "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
         }
         start = 0.0 if labelled or not facts.start.space.intercept else mean_start_share(facts, budget)
@@ -158,6 +158,10 @@ class ScoreSteps(FactSolver):
         shares = {"where": where, "start": start - where, **leaving_steps(shares, 1 - start)}
         self._spend, self._steps = allocate_budget(budget, shares, weights)
         self.squares = facts.start.space.order if "squares" in self._spend else 0
+
+    def _scores(self, n: float) -> tuple[float, ...]:
+        """The relative budgets of the scores, for so many rows of even classes."""
+        return next((steps for steps, enough in self._plans if n >= enough), self._plans[-1][0])
 
     @property
     def asks(self) -> tuple[type[Query[Any]], ...] | None:
@@ -187,10 +191,10 @@ class ScoreSteps(FactSolver):
         clip = CLIP if rate is None else 1 / math.sqrt(rate.value * (1 - rate.value))
         space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms, clip, whole=self._whole)
         solver = self.among(n)
-        weights = self._planned.scores(self.facts.n if rate is None else n * rate.evenness)
+        weights = self._scores(self.facts.n if rate is None else n * rate.evenness)
         if len(weights) < len(self._steps):
             solver._spend, left = dict(self._spend), []
-            if "information" in self._spend and len(weights) < len(STEPS_OF_MANY):
+            if "information" in self._spend and weights not in _WITH_INFORMATION:
                 left = [solver._spend.pop("information")]
             solver._steps = split(joint_budget([*self._steps, *left]), weights)
         return solver._scored(among(ask, n), space, gram, rate)
@@ -355,23 +359,15 @@ class Rate(NamedTuple):
         return 4 * self.value * (1 - self.value)
 
 
-class _Planned:
-    """How many scores are worth asking."""
-
-    def __init__(self, facts: PublicFacts, family: Family, budget: GDP, steps: tuple[float, ...] | None) -> None:
-        natural, order = family == BinomialFamily, facts.start.space.order
-        informed = has_prior(facts) and not (natural and _few_events(facts))
-        few = STEPS_WITH_PRIOR if informed else STEPS_OF_CLASSES if natural else STEPS_WITHOUT
-        self._few = steps or few
-        self._from: list[tuple[tuple[float, ...], float]] = []
-        if natural and steps is None:
-            self._from.append((STEPS_OF_MOST, order * (_MOST / budget.mu)))
-            if not informed:
-                self._from.append((STEPS_OF_MANY, order * (_MANY / budget.mu)))
-
-    def scores(self, n: float) -> tuple[float, ...]:
-        """Their relative budgets, for so many rows of even classes."""
-        return next((steps for steps, enough in self._from if n >= enough), self._few)
+def _plans(facts: PublicFacts, family: Family, budget: GDP) -> tuple[tuple[tuple[float, ...], float], ...]:
+    """Relative budgets of scores, the most first, with the number of rows of even classes from which they are asked."""
+    order, labelled = facts.start.space.order, has_prior(facts)
+    if family != BinomialFamily:
+        return ((STEPS_WITH_PRIOR if labelled else STEPS_WITHOUT, 0.0),)
+    most, many = (STEPS_OF_MOST, order * (_MOST / budget.mu)), (STEPS_OF_MANY, order * (_MANY / budget.mu))
+    if labelled and not _few_events(facts):
+        return most, (STEPS_WITH_PRIOR, 0.0)
+    return most, many, (STEPS_OF_CLASSES, 0.0)
 
 
 def _few_events(facts: PublicFacts) -> bool:

@@ -144,7 +144,7 @@ class SurrogateModel(FamilyModel):
 
     @property
     def _classes(self) -> bool:
-        return self.family.distribution.name == BinomialFamily.distribution.name
+        return self.family.distribution == BinomialFamily.distribution
 
     @property
     def longest(self) -> float:

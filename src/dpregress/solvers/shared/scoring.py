@@ -49,10 +49,13 @@ def fisher_scoring(
         score = gradient(coef, eta)
         information = (x * family.information(eta)[:, None]).T @ x + penalty
         step = np.linalg.lstsq(information, score, rcond=None)[0]
-        step *= min(1.0, family.link.longest / max(float(np.abs(x @ step).max()), 1e-300))
+        along = x @ step
+        part = min(1.0, family.link.longest / max(float(np.abs(along).max()), 1e-300))
+        step *= part
         if not family.canonical:
-            before, after = float(step @ score), float(step @ gradient(coef + step, eta + x @ step))
-            least = 0.0 if family.inside(eta + x @ step).all() else _LEAST_PART
+            end = eta + part * along
+            before, after = float(step @ score), float(step @ gradient(coef + step, end))
+            least = 0.0 if family.inside(end).all() else _LEAST_PART
             step *= max(before / (before - after), least) if after < -_TURNED * before else 1.0
         moved = coef + step
         still, coef = bool(np.linalg.norm(step) <= _CONVERGED * np.linalg.norm(moved)), moved
