@@ -162,7 +162,7 @@ class MultinomialSteps(FactSolver):
     def _begin(self, space: WhitenedSpace, gram: Matrix, weak: WeakPrior, known: Shares | None) -> Beginning:
         if self._labelled and self.facts.public is not None:
             prior = fit_public_classes(self.facts.public, space, self.classes)
-            return Beginning.public(prior.coef.ravel(), prior.covariance, prior.dispersion, weak)
+            return Beginning(prior.prior, prior.dispersion, weak)
         each = np.eye(self.classes - 1)
         shapes = tuple(np.asarray(np.kron(shape, each)) for shape in slope_shapes(space, gram, common=False))
         contrast = np.zeros(len(each)) if known is None else self._basis.T @ np.log(known.value)

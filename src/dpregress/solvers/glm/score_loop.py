@@ -21,9 +21,9 @@ from dpregress.queries import Ask, ClippedGradient, ClippedScore, MultinomialSco
 from dpregress.solvers.base import Uncertainty
 from dpregress.solvers.glm.cut_off import CutOff
 from dpregress.solvers.glm.secant import Correction
-from dpregress.solvers.shared.explained import Evidence, Explained, FixedPrior, Limited, Prior, explain
+from dpregress.solvers.shared.explained import Evidence, Explained, Limited, Prior, explain
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.posterior import Step, widening
+from dpregress.solvers.shared.posterior import Step
 from dpregress.solvers.shared.repair import solvable
 from dpregress.solvers.shared.surrogate import SurrogateRows
 from dpregress.solvers.shared.weak_prior import WeakPrior
@@ -231,30 +231,19 @@ class Beginning:
     prior : Prior
         With the coefficients of the first score.
     dispersion : float
-    covariance : ndarray of shape (q, q) or None
-        Of a fit to public rows, which is widened where the first score contradicts it.
     weak : WeakPrior or None
         Of all slopes, however wide the prior becomes.
     """
 
     prior: Prior
     dispersion: float
-    covariance: Matrix | None = None
     weak: WeakPrior | None = None
-
-    @classmethod
-    def public(cls, coef: Vector, covariance: Matrix, dispersion: float, weak: WeakPrior | None = None) -> Beginning:
-        """From a fit to public rows."""
-        return cls(FixedPrior.of(coef, covariance), dispersion, covariance, weak)
 
     def after(self, first: ModelledScore, sampling: Matrix) -> Prior:
         """What is known after the first score; ``sampling`` is the covariance of the private rows' optimum."""
-        if self.covariance is None:
-            return self.prior
         value = first.value - first.change(first.asked)
         step = Step(np.asarray(np.linalg.solve(first.system, value)), first.system, first.variance)
-        known = self.covariance + sampling
-        return FixedPrior.of(self.prior.coef, known * widening(known, step))
+        return self.prior.after(step, sampling)
 
     def explained(self, scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Limited) -> Explained:
         """The coefficients that explain the scores, with a weak prior as wide as the slopes that are found."""

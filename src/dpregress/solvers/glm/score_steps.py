@@ -336,7 +336,7 @@ class ScoreSteps(FactSolver):
 
     def _begin(self, model: FamilyModel, coef: Vector, prior: PublicFit | None, weak: WeakPrior | None) -> Beginning:
         if prior is not None:
-            return Beginning.public(prior.coef, prior.covariance, prior.dispersion, weak)
+            return Beginning(prior.prior, prior.dispersion, weak)
         return model.beginning(coef, weak)
 
 

@@ -10,6 +10,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import contrasts, probabilities
 from dpregress.public import PublicMoments
+from dpregress.solvers.shared.mixed_prior import Candidate, MixedPrior
 from dpregress.solvers.shared.public_fit import DIGITS, RIDGES
 
 _STEPS = 50
@@ -21,11 +22,11 @@ _LARGEST_SQUARE = 30.0
 
 @dataclass(frozen=True, eq=False)
 class PublicClasses:
-    """Whitened coefficients of contrasts, of shape (p, K - 1), the covariance when flat, and the dispersion."""
+    """Whitened coefficients of contrasts, of shape (p, K - 1), and flat ones with all penalties as a prior."""
 
     coef: Matrix
-    covariance: Matrix
     dispersion: float
+    prior: MixedPrior
 
 
 def softmax_information(x: Matrix, mean: Matrix, basis: Matrix) -> Matrix:
@@ -89,7 +90,7 @@ def softmax_scoring(x: Matrix, y: Vector, start: Matrix, *, ridge: float = 0.0) 
 
 
 def fit_public_classes(public: PublicMoments, space: WhitenedSpace, classes: int) -> PublicClasses:
-    """Penalised scoring on labelled public rows, with the penalty chosen by leave-one-out deviance.
+    """Penalised scoring on labelled public rows; penalties are as likely as rows predict that are left out.
 
     Parameters
     ----------
@@ -107,15 +108,19 @@ def fit_public_classes(public: PublicMoments, space: WhitenedSpace, classes: int
     if space.intercept:
         counts = np.bincount(y, minlength=classes) + 0.5
         start = np.outer(space.constant, basis.T @ np.log(counts / counts.sum()))
-    fits = [(ridge, softmax_scoring(x, labels, start, ridge=ridge)) for ridge in RIDGES]
-    ridge, coef = min(fits, key=lambda fit: _left_out(x, labels, fit[1], fit[0]))
+    fits = [softmax_scoring(x, labels, start, ridge=ridge) for ridge in RIDGES]
+    losses = [_left_out(x, labels, fit, ridge) for fit, ridge in zip(fits, RIDGES, strict=True)]
+    coef = fits[int(np.argmin(losses))]
     mean = probabilities(x @ coef, basis)
     freedom = max(len(y) - space.order, 1)
     # r'V^{-1}r of a softmax residual is 1 / pi_y - 1, with the mean K - 1
     squares = (1 / np.maximum(mean[np.arange(len(y)), y], 1e-12) - 1) / (classes - 1)
     dispersion = max(float(np.sum(np.minimum(squares, _LARGEST_SQUARE))) / freedom, 1.0)
-    information = softmax_information(x, mean, basis) + ridge * np.eye(coef.size)
-    return PublicClasses(coef, dispersion * len(y) / freedom * definite_inverse(information, DIGITS), dispersion)
+    unit, among = dispersion * len(y) / freedom, []
+    for fit, ridge, loss in zip(fits, RIDGES, losses, strict=True):
+        information = softmax_information(x, probabilities(x @ fit, basis), basis) + ridge * np.eye(coef.size)
+        among.append(Candidate(fit.ravel(), information / unit, -loss * len(y) / (2 * dispersion)))
+    return PublicClasses(coef, dispersion, MixedPrior.of(coef.ravel(), among))
 
 
 def _left_out(x: Matrix, y: Vector, coef: Matrix, ridge: float) -> float:

@@ -299,7 +299,7 @@ def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: Mea
     family = exponential_family(response)
     if family is not None:
         known = fit_public(facts.public, space, family)
-        return CoefficientPrior(known.coef, definite_inverse(known.covariance, DIGITS))
+        return CoefficientPrior(known.coef, known.precision)
     return _curved_prior(facts.public.rows, labels, space, response)
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import definite_inverse
+from dpregress.solvers.shared.posterior import Step
 from dpregress.solvers.shared.slope_shapes import SizedShape, Told, slopes_basis
 
 #: Gauss-Newton steps, how often each is halved, the relative length below which they end, and that below which the
@@ -63,30 +64,36 @@ class Evidence(ABC):
         """The variance, per entry, of the surrogate model's error in the change to ``coef``."""
 
 
+class Known(NamedTuple):
+    """A normal distribution: mean and precision."""
+
+    mean: Vector
+    precision: Matrix
+
+
 class Prior(ABC):
-    """A prior for the coefficients: a mean and a precision."""
+    """A prior for the coefficients, which scores may say more of; ``coef`` is where the first one is asked."""
 
     coef: Vector
 
     @abstractmethod
-    def precision(self, told: Vector, scores: Matrix) -> Matrix:
-        """The prior precision, of shape (q, q), given the estimate ``told`` from the scores and its precision."""
+    def known(self, told: Vector, scores: Matrix) -> Known:
+        """The distribution, given the estimate ``told`` from the scores and its precision, of shape (q, q)."""
+
+    def after(self, step: Step, sampling: Matrix) -> Prior:  # noqa: ARG002  # whatever they are
+        """What is known after the first step, of the private rows' optimum with this sampling covariance."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)
 class FixedPrior(Prior):
-    """A fit to public rows, with the inverse of its covariance."""
+    """Coefficients and a precision, whatever the scores say."""
 
     coef: Vector
-    known: Matrix
+    precision: Matrix
 
-    @classmethod
-    def of(cls, coef: Vector, covariance: Matrix) -> FixedPrior:
-        """Coefficients with this covariance."""
-        return cls(coef, definite_inverse(covariance, _DIGITS))
-
-    def precision(self, told: Vector, scores: Matrix) -> Matrix:  # noqa: ARG002  # whatever the scores say
-        return self.known
+    def known(self, told: Vector, scores: Matrix) -> Known:  # noqa: ARG002
+        return Known(self.coef, self.precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,18 +129,11 @@ class SlopesPrior(Prior):
         tau = self.variance / max(self._basis.shape[1], 1) * np.logspace(-_DECADES, 0, _GRID)
         return tuple(SizedShape(self._basis.T @ shape @ self._basis, tau, np.zeros(_GRID)) for shape in self.shapes)
 
-    def precision(self, told: Vector, scores: Matrix) -> Matrix:
+    def known(self, told: Vector, scores: Matrix) -> Known:
         basis = self._basis
         slopes = Told(basis.T @ (told - self.coef), basis.T @ definite_inverse(scores, _DIGITS) @ basis)
         inner = slopes.precision([slopes.after(sizes) for sizes in self._sizes])
-        return np.asarray(basis @ inner @ basis.T) + self.intercept
-
-
-class Known(NamedTuple):
-    """A mean and a precision."""
-
-    mean: Vector
-    precision: Matrix
+        return Known(self.coef, np.asarray(basis @ inner @ basis.T) + self.intercept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +164,9 @@ def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Li
         Shortens a move from the start to the longest step allowed.
     """
     at = _Equations.at(scores, _weights(scores, start), start)
-    known = Known(prior.coef, prior.precision(*at.told))
-    coef = _descended(scores, at.weights, known, start, limited)
+    coef = _descended(scores, at.weights, prior.known(*at.told), start, limited)
     at = _Equations.at(scores, _weights(scores, coef), coef)
-    covariance = definite_inverse(at.precision + prior.precision(*at.told), _DIGITS)
+    covariance = definite_inverse(at.precision + prior.known(*at.told).precision, _DIGITS)
     gains = [covariance @ (weight * slope.T) for weight, slope in zip(at.weights, at.slopes, strict=True)]
     privacy = sum(score.variance * gain @ gain.T for score, gain in zip(scores, gains, strict=True))
     doubt = np.zeros(len(coef))

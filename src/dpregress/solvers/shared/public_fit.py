@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import Family
 from dpregress.public import PublicMoments
+from dpregress.solvers.shared.mixed_prior import Candidate, MixedPrior
 from dpregress.solvers.shared.repair import standardised_penalty
 from dpregress.solvers.shared.scoring import fisher_scoring
 from dpregress.solvers.shared.weak_prior import WeakPrior
 
 #: The smallest dispersion, as a share of that without a fit: a few rows may be fitted perfectly by chance.
 _SMALLEST_DISPERSION = 1e-4
-#: Penalty on whitened slopes, in rows: public rows are few.
-RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-#: Penalties that are compared by complete fits, beside the largest ones: the best by one step; and parts left out.
-_SHORT_LIST, _FOLDS = 3, 5
+#: Penalties on slopes, in rows: public rows are few.
+RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)
+#: Parts of the rows that are left out in turn.
+_FOLDS = 5
 #: Deviances at penalties of less than a row count so many times: few rows with a level may be separable by chance.
 _SMALL_DOUBT = 1.1
+#: A mean without slopes is so far inside its range, as a share of it.
+_INSIDE = 0.01
 #: Share of an information's trace below which an eigenvalue is rounding.
 DIGITS = 1e-15
 
@@ -45,17 +49,30 @@ class LabelledRows:
 
 @dataclass(frozen=True, eq=False)
 class PublicFit:
-    """Whitened coefficients, their covariance, the dispersion, residuals at the fit, and the rows."""
+    """The fit whose penalty predicts best, and the fits with all penalties as a prior.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (p,)
+    precision : ndarray of shape (p, p)
+    dispersion : float
+    residuals : ndarray of shape (m,)
+    rows : LabelledRows
+    prior : MixedPrior
+    """
 
     coef: Vector
-    covariance: Matrix
+    precision: Matrix
     dispersion: float
     residuals: Vector
     rows: LabelledRows
+    prior: MixedPrior
 
 
 def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak: WeakPrior | None = None) -> PublicFit:
     """Penalised scoring on labelled public rows.
+
+    Each penalty is as likely as rows predict that were left out, by the likelihood of their deviance.
 
     Parameters
     ----------
@@ -68,46 +85,96 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak
     """
     assert public.rows is not None
     assert public.labels is not None
-    x = space.whiten(public.rows)
-    y = public.labels
+    x, y = space.whiten(public.rows), public.labels
     offset = np.zeros(len(x))
     if space.exposure is not None and public.exposure is not None:
         offset, _ = space.exposure.offsets(public.exposure)
-    start = np.zeros(space.order)
-    if space.intercept:
-        # where there are exposures the link is the logarithm
-        level = family.link.predictor(float(np.mean(y)) * 0.98 + 0.01 * float(np.ptp(y)))
-        level -= float(np.log(np.mean(np.exp(offset))))
-        start = level * space.constant
+    rows = LabelledRows(x, space.weights(x), offset, y)
     beside = np.zeros((space.order, space.order)) if weak is None else weak.precision
-    candidates = [ridge * shape + beside for shape in _shapes(public.rows, space) for ridge in RIDGES]
-    fits = [fisher_scoring(x, y, family, start, penalty=each, offset=offset) for each in candidates]
-    loss = [_left_out(x, y, family, coef, each, offset) for coef, each in zip(fits, candidates, strict=True)]
-    kinds, usual = range(0, len(candidates), len(RIDGES)), RIDGES.index(1.0)
-    always = [kind + at for kind in kinds for at in (usual, len(RIDGES) - 1)]
-    short = dict.fromkeys([*np.argsort(loss, kind="stable")[:_SHORT_LIST], *always])
+    ridges = [ridge * shape for shape in _shapes(public.rows, space) for ridge in RIDGES]
+    fits = _Fits(rows, family, _start(rows, space, family), [ridge + beside for ridge in ridges])
+    if weak is not None and (width := weak.width(fits.best, fits.information(fits.best))) > 1:
+        wider = [ridge + beside / width for ridge in ridges]  # for large slopes, such as of separable classes
+        fits = replace(fits, penalties=wider)
+    return fits.found
 
-    def left_out(at: int) -> float:
-        doubt = _SMALL_DOUBT if RIDGES[at % len(RIDGES)] < 1 else 1.0
-        return doubt * _cross_validated(x, y, family, start, candidates[at], offset)
 
-    best = min(short, key=left_out)
-    coef, penalty = fits[best], candidates[best]
-    told = np.asarray((x * family.information(x @ coef + offset)[:, None]).T @ x)
-    if weak is not None and (width := weak.width(coef, told)) > 1:  # large slopes, such as of separable classes
-        penalty = penalty - (1 - 1 / width) * beside
-        coef = fisher_scoring(x, y, family, start, penalty=penalty, offset=offset)
-    eta = x @ coef + offset
-    residuals = (y - family.mean(eta)) * family.factor(eta)
-    freedom = max(len(y) - space.order, 1)
-    pearson = float(np.sum(residuals**2 / np.maximum(family.information(eta), 1e-12)) / freedom)
-    information = (x * family.information(eta)[:, None]).T @ x + penalty
-    unexplained = family.mean(x @ start + offset)
-    alike = (y - unexplained) ** 2 / family.distribution.variance(unexplained)
-    pearson = max(pearson, _SMALLEST_DISPERSION * float(np.mean(alike)))
-    dispersion = max(pearson, 1.0) if family.distribution.fixed_dispersion else pearson
-    covariance = np.asarray(dispersion * len(y) / freedom * definite_inverse(information, DIGITS))
-    return PublicFit(coef, covariance, dispersion, residuals, LabelledRows(x, space.weights(x), offset, y))
+@dataclass(frozen=True, eq=False)
+class _Fits:
+    """Fits to public rows with several penalties on what differs from ``start``."""
+
+    rows: LabelledRows
+    family: Family
+    start: Vector
+    penalties: Sequence[Matrix]
+
+    @cached_property
+    def coefs(self) -> list[Vector]:
+        return [self._scored(penalty, self.start) for penalty in self.penalties]
+
+    @cached_property
+    def losses(self) -> Vector:
+        """Deviances of rows that are left out."""
+        doubts = [_SMALL_DOUBT if ridge < 1 else 1.0 for ridge in RIDGES] * (len(self.penalties) // len(RIDGES))
+        found = map(self._left_out, self.coefs, self.penalties)
+        return np.array([doubt * loss for doubt, loss in zip(doubts, found, strict=True)])
+
+    @property
+    def best(self) -> Vector:
+        return self.coefs[int(np.argmin(self.losses))]
+
+    @property
+    def found(self) -> PublicFit:
+        eta, (m, p) = self._predictor(self.best), self.rows.x.shape
+        residuals = (self.rows.y - self.family.mean(eta)) * self.family.factor(eta)
+        freedom, dispersion = max(m - p, 1), self._dispersion(residuals, eta)
+        unit = dispersion * m / freedom
+        among = [
+            Candidate(coef, np.asarray((self.information(coef) + penalty) / unit), -float(loss) / (2 * dispersion))
+            for coef, penalty, loss in zip(self.coefs, self.penalties, self.losses, strict=True)
+        ]
+        precision = among[int(np.argmin(self.losses))].precision
+        return PublicFit(self.best, precision, dispersion, residuals, self.rows, MixedPrior.of(self.best, among))
+
+    def information(self, coef: Vector) -> Matrix:
+        x = self.rows.x
+        return np.asarray((x * self.family.information(self._predictor(coef))[:, None]).T @ x)
+
+    def _predictor(self, coef: Vector) -> Vector:
+        return np.asarray(self.rows.x @ coef + self.rows.offset)
+
+    def _scored(self, penalty: Matrix, begin: Vector, among: Vector | slice = slice(None)) -> Vector:
+        x, y, offset = self.rows.x[among], self.rows.y[among], self.rows.offset[among]
+        return fisher_scoring(x, y, self.family, self.start, penalty=penalty, offset=offset, begin=begin)
+
+    def _left_out(self, coef: Vector, penalty: Matrix) -> float:
+        """The deviance of rows that are left out a fifth at a time, by complete fits to the others."""
+        fold, total = np.arange(len(self.rows.y)) % _FOLDS, 0.0
+        for turn in range(_FOLDS):
+            outer = fold == turn
+            found = self._scored(penalty * float(np.mean(~outer)), coef, ~outer)
+            mean = self.family.mean(self._predictor(found)[outer])
+            total += float(np.sum(self.family.distribution.unit_deviance(self.rows.y[outer], mean)))
+        return total
+
+    def _dispersion(self, residuals: Vector, eta: Vector) -> float:
+        """That of Pearson's residuals, and at least a share of that without slopes."""
+        m, p = self.rows.x.shape
+        pearson = float(np.sum(residuals**2 / np.maximum(self.family.information(eta), 1e-12)) / max(m - p, 1))
+        unexplained = self.family.mean(self._predictor(self.start))
+        alike = (self.rows.y - unexplained) ** 2 / self.family.distribution.variance(unexplained)
+        pearson = max(pearson, _SMALLEST_DISPERSION * float(np.mean(alike)))
+        return max(pearson, 1.0) if self.family.distribution.fixed_dispersion else pearson
+
+
+def _start(rows: LabelledRows, space: WhitenedSpace, family: Family) -> Vector:
+    """No slopes, and the intercept of the mean response; of counts and classes this is inside their range."""
+    if not space.intercept:
+        return np.zeros(space.order)
+    inside = _INSIDE if family.distribution.fixed_dispersion else 0.0
+    level = family.link.predictor((1 - 2 * inside) * float(np.mean(rows.y)) + inside * float(np.ptp(rows.y)))
+    level -= float(np.log(np.mean(np.exp(rows.offset))))  # where there are exposures the link is the logarithm
+    return np.asarray(level * space.constant)
 
 
 def _shapes(rows: Matrix, space: WhitenedSpace) -> tuple[Matrix, Matrix]:
@@ -116,26 +183,3 @@ def _shapes(rows: Matrix, space: WhitenedSpace) -> tuple[Matrix, Matrix]:
     if space.intercept:
         shape += np.outer(space.constant, space.constant) / float(space.constant @ space.constant)
     return np.eye(space.order), np.asarray(shape)
-
-
-def _left_out(x: Matrix, y: Vector, family: Family, coef: Vector, penalty: Matrix, offset: Vector) -> float:
-    """The leave-one-out mean deviance of public rows at a fit to all of them, by one scoring step for each."""
-    eta = x @ coef + offset
-    weight = family.information(eta)
-    information = (x * weight[:, None]).T @ x + penalty
-    leverage = np.minimum(weight * np.einsum("ij,ij->i", x @ definite_inverse(information, DIGITS), x), 0.99)
-    residual = (y - family.mean(eta)) * family.factor(eta)
-    without = eta - leverage / (1 - leverage) * residual / np.maximum(weight, 1e-12)
-    return float(np.mean(family.distribution.unit_deviance(y, family.mean(without))))
-
-
-def _cross_validated(x: Matrix, y: Vector, family: Family, start: Vector, penalty: Matrix, offset: Vector) -> float:
-    """The mean deviance of public rows that were left out a fifth at a time, by complete fits to the others."""
-    fold, total = np.arange(len(y)) % _FOLDS, 0.0
-    for turn in range(_FOLDS):
-        inner, outer = fold != turn, fold == turn
-        shrunk = penalty * float(np.mean(inner))
-        coef = fisher_scoring(x[inner], y[inner], family, start, penalty=shrunk, offset=offset[inner])
-        mean = family.mean(x[outer] @ coef + offset[outer])
-        total += float(np.sum(family.distribution.unit_deviance(y[outer], mean)))
-    return total / len(y)

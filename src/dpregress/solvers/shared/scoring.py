@@ -15,7 +15,14 @@ _TURNED, _LEAST_PART = 0.1, 0.25
 
 
 def fisher_scoring(
-    x: Matrix, y: Vector, family: Family, start: Vector, *, penalty: Matrix | None = None, offset: Vector | None = None
+    x: Matrix,
+    y: Vector,
+    family: Family,
+    start: Vector,
+    *,
+    penalty: Matrix | None = None,
+    offset: Vector | None = None,
+    begin: Vector | None = None,
 ) -> Vector:
     """Coefficients that maximise the log-likelihood less ``(b - start)' penalty (b - start) / 2``; minimum-norm steps.
 
@@ -32,12 +39,14 @@ def fisher_scoring(
     penalty : ndarray of shape (p, p), optional
     offset : ndarray of shape (m,), optional
         Added to the predictors.
+    begin : ndarray of shape (p,), optional
+        Where the first step is made. Default: ``start``.
 
     Returns
     -------
     coef : ndarray of shape (p,)
     """
-    coef = start.copy()
+    coef = (start if begin is None else begin).copy()
     penalty = np.zeros((len(coef), len(coef))) if penalty is None else penalty
     offset = np.zeros(len(x)) if offset is None else offset
 

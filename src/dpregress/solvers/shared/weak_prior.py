@@ -30,7 +30,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse, eigen
 from dpregress.models import Family
 from dpregress.public.schema import Schema
-from dpregress.solvers.shared.explained import Prior
+from dpregress.solvers.shared.explained import Known, Prior
 
 #: The standard deviation of a column's effect over its range, in units of the link.
 _EFFECT = 5.0
@@ -95,7 +95,7 @@ class WeakPrior:
 
 @dataclass(frozen=True, eq=False)
 class _Joined(Prior):
-    """A prior and more precision."""
+    """A prior and more precision, around where its first score is asked."""
 
     prior: Prior
     more: Matrix
@@ -104,8 +104,10 @@ class _Joined(Prior):
     def coef(self) -> Vector:  # type: ignore[override]  # of the prior
         return self.prior.coef
 
-    def precision(self, told: Vector, scores: Matrix) -> Matrix:
-        return np.asarray(self.prior.precision(told, scores) + self.more)
+    def known(self, told: Vector, scores: Matrix) -> Known:
+        mean, precision = self.prior.known(told, scores)
+        whole = precision + self.more
+        return Known(mean + definite_inverse(whole, _DIGITS) @ self.more @ (self.coef - mean), whole)
 
 
 def has_scale(family: Family) -> bool:
