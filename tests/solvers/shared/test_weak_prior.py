@@ -40,15 +40,17 @@ def test_it_is_as_wide_as_slopes_are(seed: int) -> None:
     rng = np.random.default_rng(seed)
     prior = WeakPrior.of(*_space(rng), None)
     coef = rng.normal(size=4)
-    known = 1e9 * np.eye(4)
-    assert prior.width(0 * coef, known) == 1
-    assert prior.width(1e3 * coef, known) == pytest.approx(4e6 * coef @ prior.precision @ coef / 3, rel=1e-6)
+    precise = 1e9 * np.eye(4)
+    assert prior.width(0 * coef, precise) == 1
+    assert prior.width(1e3 * coef, precise) == pytest.approx(4e6 * coef @ prior.precision @ coef / 3, rel=1e-6)
     beside = prior.beside(FixedPrior(coef, np.eye(4)), 2.0)
     np.testing.assert_array_equal(beside.coef, coef)
-    np.testing.assert_allclose(beside.precision(coef, np.eye(4)), np.eye(4) + prior.precision / 2)
+    known = beside.known(coef, np.eye(4))
+    np.testing.assert_allclose(known.precision, np.eye(4) + prior.precision / 2)
+    np.testing.assert_allclose(known.mean, coef)
     several = prior.repeated(2)
-    both = np.kron(known, np.eye(2))
-    np.testing.assert_allclose(several.width(np.repeat(1e3 * coef, 2), both), prior.width(1e3 * coef, known))
+    both = np.kron(precise, np.eye(2))
+    np.testing.assert_allclose(several.width(np.repeat(1e3 * coef, 2), both), prior.width(1e3 * coef, precise))
 
 
 @pytest.mark.parametrize(
