@@ -18,7 +18,7 @@ from dpregress.solvers.glm.score_loop import Beginning, ModelledScore
 from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
 from dpregress.solvers.shared.explained import Evidence, Explained, FixedPrior, Prior, SlopesPrior, explain
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.mixed_prior import Candidate, MixedPrior
+from dpregress.solvers.shared.mixed_prior import MixedPrior
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
 from tests.registry import FAMILIES
 
@@ -62,7 +62,7 @@ def test_a_prior_after_a_score_of_rows_beyond_the_range_of_the_link(seed: int) -
     system = np.eye(ORDER)
     score = ModelledScore.of(model, coef, np.ones(ORDER), 1.0, system)
     assert np.abs(model.curvature(coef, coef)).max() > 1e12
-    prior = MixedPrior.of(coef, [Candidate(coef, np.eye(ORDER), 0.0)])
+    prior = MixedPrior.single(coef, np.eye(ORDER))
     after = Beginning(prior, 1.0).after(score, np.eye(ORDER))
     np.testing.assert_allclose(after.known(coef, system).precision, np.eye(ORDER) / 2, rtol=1e-6)
 

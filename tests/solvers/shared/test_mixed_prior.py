@@ -43,11 +43,11 @@ def test_the_mean_of_all_posteriors_and_the_mean_gain(seed: int) -> None:
 
 def test_one_candidate_is_a_fixed_prior_whatever_scores_say(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    one = Candidate(rng.normal(size=4), definite(rng, 4), 7.0)
+    mean, precision = rng.normal(size=4), definite(rng, 4)
     for size in (1e-6, 1.0, 1e6):
-        known = MixedPrior.of(one.mean, [one]).known(rng.normal(size=4), definite(rng, 4, size))
-        np.testing.assert_allclose(known.mean, one.mean, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(known.precision, one.precision, rtol=1e-5, atol=1e-6)
+        known = MixedPrior.single(mean, precision).known(rng.normal(size=4), definite(rng, 4, size))
+        np.testing.assert_allclose(known.mean, mean, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(known.precision, precision, rtol=1e-5, atol=1e-6)
 
 
 def test_precise_scores_choose_the_candidate_that_they_agree_with() -> None:

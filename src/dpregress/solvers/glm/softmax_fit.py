@@ -10,10 +10,11 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import contrasts, probabilities
 from dpregress.public import PublicMoments
-from dpregress.solvers.shared.mixed_prior import Candidate, MixedPrior
-from dpregress.solvers.shared.public_fit import DIGITS, RIDGES
+from dpregress.solvers.shared.public_fit import DIGITS
 
 _STEPS = 50
+#: Penalties on whitened coefficients, in rows.
+_RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: Largest change of a class predictor in one step.
 LONGEST = 3.0
 #: A class that a row was predicted not to have counts no more in the dispersion: one such row would widen everything.
@@ -22,11 +23,11 @@ _LARGEST_SQUARE = 30.0
 
 @dataclass(frozen=True, eq=False)
 class PublicClasses:
-    """Whitened coefficients of contrasts, of shape (p, K - 1), and flat ones with all penalties as a prior."""
+    """Whitened coefficients of contrasts, of shape (p, K - 1), their precision when flat, and the dispersion."""
 
     coef: Matrix
+    precision: Matrix
     dispersion: float
-    prior: MixedPrior
 
 
 def softmax_information(x: Matrix, mean: Matrix, basis: Matrix) -> Matrix:
@@ -90,7 +91,7 @@ def softmax_scoring(x: Matrix, y: Vector, start: Matrix, *, ridge: float = 0.0) 
 
 
 def fit_public_classes(public: PublicMoments, space: WhitenedSpace, classes: int) -> PublicClasses:
-    """Penalised scoring on labelled public rows; penalties are as likely as rows predict that are left out.
+    """Penalised scoring on labelled public rows, with the penalty chosen by leave-one-out deviance.
 
     Parameters
     ----------
@@ -108,19 +109,15 @@ def fit_public_classes(public: PublicMoments, space: WhitenedSpace, classes: int
     if space.intercept:
         counts = np.bincount(y, minlength=classes) + 0.5
         start = np.outer(space.constant, basis.T @ np.log(counts / counts.sum()))
-    fits = [softmax_scoring(x, labels, start, ridge=ridge) for ridge in RIDGES]
-    losses = [_left_out(x, labels, fit, ridge) for fit, ridge in zip(fits, RIDGES, strict=True)]
-    coef = fits[int(np.argmin(losses))]
+    fits = [(ridge, softmax_scoring(x, labels, start, ridge=ridge)) for ridge in _RIDGES]
+    ridge, coef = min(fits, key=lambda fit: _left_out(x, labels, fit[1], fit[0]))
     mean = probabilities(x @ coef, basis)
     freedom = max(len(y) - space.order, 1)
     # r'V^{-1}r of a softmax residual is 1 / pi_y - 1, with the mean K - 1
     squares = (1 / np.maximum(mean[np.arange(len(y)), y], 1e-12) - 1) / (classes - 1)
     dispersion = max(float(np.sum(np.minimum(squares, _LARGEST_SQUARE))) / freedom, 1.0)
-    unit, among = dispersion * len(y) / freedom, []
-    for fit, ridge, loss in zip(fits, RIDGES, losses, strict=True):
-        information = softmax_information(x, probabilities(x @ fit, basis), basis) + ridge * np.eye(coef.size)
-        among.append(Candidate(fit.ravel(), information / unit, -loss * len(y) / (2 * dispersion)))
-    return PublicClasses(coef, dispersion, MixedPrior.of(coef.ravel(), among))
+    information = softmax_information(x, mean, basis) + ridge * np.eye(coef.size)
+    return PublicClasses(coef, information * freedom / (dispersion * len(y)), dispersion)
 
 
 def _left_out(x: Matrix, y: Vector, coef: Matrix, ridge: float) -> float:

@@ -60,6 +60,11 @@ class MixedPrior(Prior):
         counted = [each for each in among if each.log_weight > likeliest - _NEGLIGIBLE]
         return cls(coef, tuple(sorted(counted, key=lambda each: -each.log_weight)))
 
+    @classmethod
+    def single(cls, coef: Vector, precision: Matrix) -> Self:
+        """One distribution."""
+        return cls(coef, (Candidate(coef, precision, 0.0),))
+
     def known(self, told: Vector, scores: Matrix) -> Known:
         values, vectors = eigen(scores)
         deviation = np.maximum(values, max(_DIGITS * float(values.sum()), 1e-300)) ** -0.5
