@@ -19,7 +19,7 @@ from dpregress.solvers.shared.weak_prior import WeakPrior
 #: The smallest dispersion, as a share of that without a fit: a few rows may be fitted perfectly by chance.
 _SMALLEST_DISPERSION = 1e-4
 #: Penalties on slopes, in rows: public rows are few.
-RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)
+RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4)
 #: Parts of the rows that are left out in turn.
 _FOLDS = 5
 #: Deviances at penalties of less than a row count so many times: few rows with a level may be separable by chance.
