@@ -73,6 +73,14 @@ def test_candidates_that_are_much_less_likely_do_not_count(seed: int) -> None:
     assert [each.log_weight for each in prior.among] == [0.0, -0.5, -1.0, -3.0]
 
 
+def test_weights_of_any_size_leave_the_likeliest_candidate() -> None:
+    """Deviances of left-out rows at the end of a link have twenty digits."""
+    among = [Candidate(np.zeros(1), np.eye(1), -2e19), Candidate(np.zeros(1), 2 * np.eye(1), -1e19)]
+    prior = MixedPrior.of(np.zeros(1), among)
+    assert [each.log_weight for each in prior.among] == [-1e19]
+    assert prior.known(np.zeros(1), np.eye(1)).precision[0, 0] == pytest.approx(2)
+
+
 @pytest.mark.parametrize("away", [0.5, 40.0])
 def test_a_step_that_contradicts_all_candidates_widens_them(away: float) -> None:
     """By the least that one of the likely ones needs; one that explains the step, and is likely, needs nothing."""

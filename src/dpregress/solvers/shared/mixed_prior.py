@@ -57,7 +57,7 @@ class MixedPrior(Prior):
     def of(cls, coef: Vector, among: list[Candidate]) -> Self:
         """Of these candidates those that count, for a first score at ``coef``."""
         likeliest = max(each.log_weight for each in among)
-        counted = [each for each in among if each.log_weight > likeliest - _NEGLIGIBLE]
+        counted = [each for each in among if likeliest - each.log_weight <= _NEGLIGIBLE]
         return cls(coef, tuple(sorted(counted, key=lambda each: -each.log_weight)))
 
     @classmethod
@@ -95,7 +95,7 @@ class MixedPrior(Prior):
         known = [definite_inverse(each.precision, _DIGITS) + sampling for each in self.among]
         factor = np.inf
         for each, covariance in zip(self.among, known, strict=True):
-            if factor == 1.0 or each.log_weight < self.among[0].log_weight - _UNLIKELY:
+            if factor == 1.0 or self.among[0].log_weight - each.log_weight > _UNLIKELY:
                 break
             way = self.coef + step.value - each.mean
             factor = min(factor, widening(covariance, replace(step, value=way)))
