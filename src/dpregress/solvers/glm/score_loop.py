@@ -43,6 +43,10 @@ _FURTHER = 2.0
 _LARGEST = 1e90
 
 
+class LabelsContradicted(Exception):
+    """The first score contradicts the public labels: it does not tell how far away the private rows' optimum is."""
+
+
 @dataclass(frozen=True, eq=False)
 class Clipped:
     """What clips leave of a score, by the model.
@@ -114,6 +118,10 @@ class ScoreModel(ABC):
         Of counts and amounts the dispersion of clipped residuals tells, which is known after the scores.
         """
         return None
+
+    def contradicts(self, score: Vector, variance: float, clip: float) -> bool:  # noqa: ARG002
+        """Whether this first score, with noise of this variance, says that public labels mislead."""
+        return False
 
     @abstractmethod
     def information(self, coef: Vector) -> Matrix:
@@ -289,14 +297,23 @@ def take_steps(
         Private rows.
     told : sequence of Evidence
         What was released before.
+
+    Raises
+    ------
+    LabelsContradicted
+        After the first score.
     """
-    coef, scores, plain, clips, reach = beginning.prior.coef, [], [], [], 1.0
+    coef, clips, reach = beginning.prior.coef, [], 1.0
+    scores: list[ModelledScore] = []
+    plain: list[ModelledScore] = []
     correction = Correction(np.zeros_like(penalty))
     for spend in spends:
         question = model.question(coef, spend)
         clips.append(question.clip)
-        score = ask(question, spend)
-        information, variance = correction.applied(model.information(coef)), question.noise(spend, n) ** 2
+        score, variance = ask(question, spend), question.noise(spend, n) ** 2
+        if not plain and model.contradicts(score.mean, variance, question.clip):
+            raise LabelsContradicted
+        information = correction.applied(model.information(coef))
         plain.append(ModelledScore.of(model, coef, score.mean, variance, solvable(information), question.clip))
         system = solvable(information + penalty)
         scores.append(plain[-1].with_system(np.asarray(score.mean - penalty @ coef), system))

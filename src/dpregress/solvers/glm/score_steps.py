@@ -20,6 +20,7 @@ The clip, by sizes of residuals (public, or from a private histogram, 5%), minim
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -58,7 +59,7 @@ from dpregress.solvers.glm.estimates import released_squares, scored_estimates
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.rare_counts import hidden_events, with_events
 from dpregress.solvers.glm.released_information import released_difference, with_difference
-from dpregress.solvers.glm.score_loop import Beginning, take_steps
+from dpregress.solvers.glm.score_loop import Beginning, LabelsContradicted, take_steps
 from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, joint_budget, leaving_steps
 from dpregress.solvers.shared.gram import MixedGram
@@ -184,7 +185,11 @@ class ScoreSteps(FactSolver):
 
     @property
     def rounds(self) -> int:
-        return len(self._spend) + len(self._steps)
+        asked = len(self._spend) + len(self._steps)
+        if not self._labelled or self.family.distribution == BinomialFamily.distribution:
+            return asked
+        other = self._without_labels
+        return max(asked, 1 + len(other._spend) + len(other._steps))
 
     def solve(self, ask: Ask) -> Solution:
         rate = self._rate(ask) if self.family == BinomialFamily else None
@@ -208,7 +213,31 @@ class ScoreSteps(FactSolver):
         if space.exposure is not None:
             exposures = self._exposures(ask, space, space.exposure)
             rows = rows.exposed(space.exposure, exposures, self._exposed(ask, space, gram, exposures))
+        try:
+            return self._fitted(ask, space, mixed, rows, exposures, rate)
+        except LabelsContradicted:
+            return self._without_labels._fitted(ask, space, mixed, rows, exposures, rate)
 
+    @property
+    def _without_labels(self) -> ScoreSteps:
+        """The same solver after a first score, for what was to follow: labels are of another population."""
+        other, left = copy(self), [*self._steps[1:], *([self._spend["mean"]] if "mean" in self._spend else [])]
+        intercept = self.facts.start.space.intercept
+        shares = {"start": _START * intercept, "levels": _LEVELS, "mean": _MEAN_WITHOUT * intercept}
+        spend, other._steps = allocate_budget(joint_budget(left), shares, STEPS_WITHOUT)
+        other._spend, other._labelled = {**self._spend, **spend}, False
+        return other
+
+    def _fitted(
+        self,
+        ask: Ask,
+        space: WhitenedSpace,
+        mixed: MixedGram,
+        rows: SurrogateRows,
+        exposures: Magnitudes | None,
+        rate: Rate | None,
+    ) -> Solution:
+        gram = mixed.matrix
         weak = WeakPrior.of(space, gram, self.facts.schema) if has_scale(self.family) else None
         prior = self._prior(space, weak)
         amounts = None if self._between is None else self._amounts(ask, space, self._between)

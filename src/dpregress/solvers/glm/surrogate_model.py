@@ -125,6 +125,8 @@ class FamilyModel(ScoreModel):
 
 #: The most that a clip may take from the squares of released residuals: of rare events it would take nearly all.
 _MOST_CUT = 0.75
+#: A first score contradicts labels if it is more than this share of the longest that its clip allows, and its noise.
+_SATURATED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +169,14 @@ class SurrogateModel(FamilyModel):
         tolerated = TOLERATED * self.levels.square_within(clip) * self.space.order / self.n
         clip = self.levels.best_clip(lambda clip: per_unit * clip, least=least, tolerated=tolerated)
         return ClippedScore(self.space, self.family, coef, clip)
+
+    def contradicts(self, score: Vector, variance: float, clip: float) -> bool:
+        """Whether clips hold back most rows, all in one direction: a step of any length could be meant."""
+        if self.labelled is None or self._classes:
+            return False
+        length, noise = float(np.linalg.norm(score)), len(score) * variance
+        longest = clip * float(np.mean(np.abs(self.rows.x @ score))) / max(length, 1e-300)
+        return math.sqrt(max(length**2 - noise, 0.0)) > _SATURATED * longest + math.sqrt(noise)
 
     def clipped(self, coef: Vector, clip: float) -> Clipped:
         norms, sizes = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1)), self.levels
