@@ -11,6 +11,7 @@ estimate b of covariance N by scores alone, the weight of ``N(b_k, P_k)`` is mul
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -86,13 +87,17 @@ class MixedPrior(Prior):
             root @ (at + axes @ ((axes.T @ moved) / held)), np.asarray((inner * (held / (1 - held))) @ inner.T)
         )
 
+    @cached_property
+    def _covariances(self) -> list[Matrix]:
+        return [definite_inverse(each.precision, _DIGITS) for each in self.among]
+
     def after(self, step: Step, sampling: Matrix) -> MixedPrior:
         """Of the private rows' optimum, whose covariance about the population's is ``sampling``, after the first step.
 
         If the step is longer than any likely candidate and its noise explain, public rows are from another population,
         and all covariances are multiplied by the smallest factor with which one does.
         """
-        known = [definite_inverse(each.precision, _DIGITS) + sampling for each in self.among]
+        known = [covariance + sampling for covariance in self._covariances]
         factor = np.inf
         for each, covariance in zip(self.among, known, strict=True):
             if factor == 1.0 or self.among[0].log_weight - each.log_weight > _UNLIKELY:

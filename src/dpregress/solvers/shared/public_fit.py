@@ -53,20 +53,26 @@ class PublicFit:
 
     Attributes
     ----------
-    coef : ndarray of shape (p,)
-    precision : ndarray of shape (p, p)
+    prior : MixedPrior
+        The fit that predicts best is its likeliest candidate.
     dispersion : float
     residuals : ndarray of shape (m,)
+        At that fit.
     rows : LabelledRows
-    prior : MixedPrior
     """
 
-    coef: Vector
-    precision: Matrix
+    prior: MixedPrior
     dispersion: float
     residuals: Vector
     rows: LabelledRows
-    prior: MixedPrior
+
+    @property
+    def coef(self) -> Vector:
+        return self.prior.coef
+
+    @property
+    def precision(self) -> Matrix:
+        return self.prior.among[0].precision
 
 
 def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak: WeakPrior | None = None) -> PublicFit:
@@ -91,22 +97,25 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak
         offset, _ = space.exposure.offsets(public.exposure)
     rows = LabelledRows(x, space.weights(x), offset, y)
     beside = np.zeros((space.order, space.order)) if weak is None else weak.precision
-    ridges = [ridge * shape for shape in _shapes(public.rows, space) for ridge in RIDGES]
-    fits = _Fits(rows, family, _start(rows, space, family), [ridge + beside for ridge in ridges])
+    fits = _Fits(rows, family, _start(rows, space, family), _shapes(public.rows, space), beside)
     if weak is not None and (width := weak.width(fits.best, fits.information(fits.best))) > 1:
-        wider = [ridge + beside / width for ridge in ridges]  # for large slopes, such as of separable classes
-        fits = replace(fits, penalties=wider)
+        fits = replace(fits, beside=beside / width)  # for large slopes, such as of separable classes
     return fits.found
 
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """Fits to public rows with several penalties on what differs from ``start``."""
+    """Fits to public rows, with penalties of several shapes and sizes, and one beside, on what differs from a start."""
 
     rows: LabelledRows
     family: Family
     start: Vector
-    penalties: Sequence[Matrix]
+    shapes: Sequence[Matrix]
+    beside: Matrix
+
+    @cached_property
+    def penalties(self) -> list[Matrix]:
+        return [ridge * shape + self.beside for shape in self.shapes for ridge in RIDGES]
 
     @cached_property
     def coefs(self) -> list[Vector]:
@@ -115,7 +124,7 @@ class _Fits:
     @cached_property
     def losses(self) -> Vector:
         """Deviances of rows that are left out."""
-        doubts = [_SMALL_DOUBT if ridge < 1 else 1.0 for ridge in RIDGES] * (len(self.penalties) // len(RIDGES))
+        doubts = [_SMALL_DOUBT if ridge < 1 else 1.0 for _ in self.shapes for ridge in RIDGES]
         found = map(self._left_out, self.coefs, self.penalties)
         return np.array([doubt * loss for doubt, loss in zip(doubts, found, strict=True)])
 
@@ -133,8 +142,7 @@ class _Fits:
             Candidate(coef, np.asarray((self.information(coef) + penalty) / unit), -float(loss) / (2 * dispersion))
             for coef, penalty, loss in zip(self.coefs, self.penalties, self.losses, strict=True)
         ]
-        precision = among[int(np.argmin(self.losses))].precision
-        return PublicFit(self.best, precision, dispersion, residuals, self.rows, MixedPrior.of(self.best, among))
+        return PublicFit(MixedPrior.of(self.best, among), dispersion, residuals, self.rows)
 
     def information(self, coef: Vector) -> Matrix:
         x = self.rows.x
