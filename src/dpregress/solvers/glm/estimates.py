@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.queries import Ask, RowQuery
+from dpregress.queries import Ask, RowQuery, ScoreRemainder
 from dpregress.releases import Score
 from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.glm.score_loop import ModelledScore, ScoreModel, Steps
@@ -55,10 +56,10 @@ def released_squares(
     answer : Answer, optional
         The remainder of this score, which is then a part of what is squared.
     """
-    score = model.question(coef, last)
+    score: Any = model.question(coef, last)  # a multinomial one has no remainder
     information = solvable(model.information(coef))
     clipped = model.clipped(coef, score.clip)
-    asked: RowQuery[Score] = score if answer is None else answer.query
+    asked: RowQuery[Score] = score if answer is None else ScoreRemainder(score, answer.query.bound)
     if answer is None:
         expected, sizes = clipped.square * information, clipped.sizes
         slope, cut = clipped.kept * information, model.cut_off(coef, score.clip)
@@ -78,23 +79,21 @@ def released_squares(
     )
 
 
-def _untruncated(model: ScoreModel, asked: Vector, clip: float, dispersion: float | None) -> Untruncated:
+def untruncated(model: ScoreModel, query: ScoreRemainder, dispersion: float | None = None) -> Untruncated:
     """The score without weights and clips, by the model.
 
     Parameters
     ----------
     model : ScoreModel
-    asked : ndarray of shape (q,)
-        Where the remainder was asked.
-    clip : float
-        Of the score.
-    dispersion : float or None
+    query : ScoreRemainder
+        What they take.
+    dispersion : float, optional
         Of clipped residuals, if it is known.
     """
-    whole, nothing = model.unweighted, np.zeros_like(asked)
+    whole, asked, nothing = model.unweighted, query.coef, np.zeros_like(query.coef)
     everything = ModelledScore.of(whole, asked, nothing, 0.0, solvable(whole.information(asked)))
-    score = ModelledScore.of(model, asked, nothing, 0.0, solvable(model.information(asked)), clip)
-    kept = _clipped(replace(score, cut=model.cut_off(asked, clip, dispersion)), clip)
+    score = ModelledScore.of(model, asked, nothing, 0.0, solvable(model.information(asked)), query.clip)
+    kept = _clipped(replace(score, cut=model.cut_off(asked, query.clip, dispersion)), query.clip)
     return Untruncated(everything.system, lambda coef: everything.change(coef) - kept.change(coef))
 
 
@@ -112,6 +111,7 @@ def scored_estimates(
     mixed: MixedGram,
     n: int,
     answer: Answer | None = None,
+    wide: Answer | None = None,
 ) -> Unshrunk:
     """The estimate that explains all scores, and its covariances.
 
@@ -124,8 +124,8 @@ def scored_estimates(
         The equation of the mean residual for a dispersion.
     mixed : MixedGram
     n : int
-    answer : Answer, optional
-        The remainder at the last coefficients.
+    answer, wide : Answer, optional
+        The remainder of the last score, and the one with the wider bound.
     """
     pairs = list(zip(steps.told, steps.clips, strict=True))
     scores = [replace(score, cut=model.cut_off(score.asked, clip, squares.clipped)) for score, clip in pairs]
@@ -137,7 +137,8 @@ def scored_estimates(
     unknown = np.asarray(np.kron(unidentified_directions(mixed), np.eye(order // len(mixed.matrix))))
     remainder = None
     if answer is not None:
-        remainder = Remainder(answer, _untruncated(model, steps.coef, answer.query.clip, squares.clipped))
+        ordinary = replace(untruncated(model, answer.query, squares.clipped), slope=squares.slope)
+        remainder = Remainder(answer, ordinary, wide)
     return unshrunk(
         told, steps.coef, squares.slope, squares.meat, mixed.matrix,
         n=n,

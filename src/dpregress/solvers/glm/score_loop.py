@@ -281,6 +281,7 @@ def take_steps(
     penalty: Matrix,
     n: int,
     told: Sequence[Evidence] = (),
+    before_last: Callable[[Any, GDP], GDP] | None = None,
 ) -> Steps:
     """Released scores, each at the coefficients that explain those before it.
 
@@ -297,6 +298,8 @@ def take_steps(
         Private rows.
     told : sequence of Evidence
         What was released before.
+    before_last : callable, optional
+        What else is asked where the last score is, and what that leaves of its cost.
 
     Raises
     ------
@@ -307,9 +310,10 @@ def take_steps(
     scores: list[ModelledScore] = []
     plain: list[ModelledScore] = []
     correction = Correction(np.zeros_like(penalty))
-    for spend in spends:
-        question = model.question(coef, spend)
+    for place, planned in enumerate(spends, start=1):
+        question = model.question(coef, planned)
         clips.append(question.clip)
+        spend = planned if before_last is None or place < len(spends) else before_last(question, planned)
         score, variance = ask(question, spend), question.noise(spend, n) ** 2
         if not plain and model.contradicts(score.mean, variance, question.clip):
             raise LabelsContradicted

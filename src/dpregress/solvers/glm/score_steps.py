@@ -10,9 +10,9 @@ Every choice is a function of public facts or of earlier releases (docs/methods/
    public rows, to which surrogate rows are recoloured;
 4. scores ``mean(s x clip(s (y - m) f, +-C)) + noise``, or of two classes gradients that are clipped as vectors, each at
    the coefficients that explain all before it best;
-5. what weights and clips take from the last score (5%), of two classes by a schema alone the information there (5%,
-   for intervals), and the mean residual between wide lopsided bounds, which moves the intercept as far as it is known
-   better than before.
+5. what weights and clips take from the last score (5%, and for two classes whose model is wrong a quarter of that
+   score's cost), of two classes by a schema alone the information there (5%, for intervals), and the mean residual
+   between wide lopsided bounds, which moves the intercept as far as it is known better than before.
 
 The clip, by sizes of residuals (public, or from a private histogram, 5%), minimises noise and the loss from clipping.
 """
@@ -53,6 +53,7 @@ from dpregress.queries import (
 from dpregress.releases import ANYWHERE
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between
+from dpregress.solvers.glm.asked_remainder import AskedRemainder
 from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates
@@ -66,7 +67,7 @@ from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 from dpregress.solvers.shared.public_fit import LabelledRows, PublicFit, fit_public
 from dpregress.solvers.shared.radius_plan import CLIP
-from dpregress.solvers.shared.remainder import ask_remainder, remainder_share
+from dpregress.solvers.shared.remainder import remainder_share
 from dpregress.solvers.shared.repair import ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, shows_lengths, surrogate_rows
@@ -185,7 +186,7 @@ class ScoreSteps(FactSolver):
 
     @property
     def rounds(self) -> int:
-        asked = len(self._spend) + len(self._steps)
+        asked = len(self._spend) + len(self._steps) + (self.family == BinomialFamily and "remainder" in self._spend)
         if not self._labelled or self.family.distribution == BinomialFamily.distribution:
             return asked
         other = self._without_labels
@@ -246,12 +247,13 @@ class ScoreSteps(FactSolver):
         model = self._model(space, rows, mixed, levels, None if prior is None else prior.rows)
         penalty = ridge_penalty(space, self.alpha, self.facts.n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
-        steps = take_steps(ask, model, self._begin(model, coef, prior, weak), self._steps, penalty, self.facts.n, told)
-        coef, equation, answer = steps.coef, None, None
+        begin, n = self._begin(model, coef, prior, weak), self.facts.n
+        beyond = None
         if "remainder" in self._spend:
-            score = model.question(coef, self._steps[-1])
-            taken = model.truncation(coef, score.clip)
-            answer = ask_remainder(ask, score, taken, self._spend["remainder"], self.facts.n)
+            beyond = AskedRemainder(ask, model, self._spend["remainder"], n, wider=levels is None)
+        steps = take_steps(ask, model, begin, self._steps, penalty, n, told, beyond)
+        coef, equation = steps.coef, None
+        answer, wide = (None, None) if beyond is None else (beyond.first, beyond.wide)
         paid = self._steps[-1], self._spend.get("squares")
         squares = released_squares(ask, model, steps.coef, *paid, self.facts.n, answer)
         if "information" in self._spend:
@@ -265,7 +267,7 @@ class ScoreSteps(FactSolver):
             step = MeanStep(self.family, space, rows, levels, self.facts.n)
             found = step.released(ask, self._spend["mean"], coef, clip)
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
-        estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n, answer)
+        estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n, answer, wide)
         reach = self._reach(rows, coef, steps.uncertainty) if has_scale(self.family) else ANYWHERE
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach)
 

@@ -33,8 +33,8 @@ MISSED, _LIKELY = 0.1, 0.2
 _BOUNDS = 2.0 ** np.arange(-5, 5.25, 0.25)
 #: So many standard deviations of a mean square stand out.
 _LIMIT = 2.0
-#: The noise of the second bound where there are far rows, in standard deviations of a mean score's sampling error; and
-#: that bound at least, in times the first.
+#: The noise of the second bound where linear models have far rows, in standard deviations of a mean score's sampling
+#: error; and that bound at least, in times the first.
 _WIDER, _LEAST_WIDER = 6.0, 2.0
 #: What lies beyond the bound is at least this share of what such a model loses there.
 _LEAST_BEYOND = 0.2
@@ -119,9 +119,10 @@ class Remainder:
     For intervals, a size that exceeds T is added to it in all directions, and the move itself is a doubt as well: what
     the bound took may be as much as what it left.
 
-    Where far rows were counted, surrogate rows need not reach as far as private ones, and T says nothing. Predictions
-    do not follow the remainder then. Intervals follow it where it stands out from its noise, and along its direction a
-    second one with a wider bound. What the wider bound adds is a doubt, since a still wider one may add as much again.
+    Where far rows were counted, or a remainder of two classes stands out, surrogate rows need not reach as far as
+    private ones, and T says nothing. Predictions do not follow the remainder then. Intervals follow it where it stands
+    out from its noise, and along its direction a second one with a wider bound. What the wider bound adds is a doubt,
+    since a still wider one may add as much again.
 
     Attributes
     ----------
@@ -156,6 +157,12 @@ class Remainder:
     def _size(self, found: Vector, sure: float) -> float:
         """The mean square of a remainder beyond its noise, of which ``sure`` times as much is possible."""
         return max(float(found @ found) / len(found) * sure - self.answer.variance, 0.0)
+
+    def stands_out(self, coef: Vector, n: int) -> bool:
+        """Whether neither noise nor the sampling error of n rows explains it at these coefficients."""
+        found, order = self.answer.value - self.score.expected(coef), len(coef)
+        chance = self.answer.variance + float(np.trace(self.answer.expected)) / (n * order)
+        return float(found @ found) > order * _sure(order) * chance
 
     def move(self, coef: Vector, *, upper: bool = False, penalty: Matrix | float = 0.0) -> Move:
         """From coefficients that explain the clipped scores to those that explain the ordinary one.
@@ -295,7 +302,16 @@ def ask_remainder(
     return _answer(ask, score, truncation, truncation.best_bound(score.contribution(), spend, n), spend, n)
 
 
-def ask_wider(ask: Ask, narrow: ScoreRemainder, truncation: Truncation, spend: GDP, n: int) -> Answer:
+def ask_wider(
+    ask: Ask,
+    narrow: ScoreRemainder,
+    truncation: Truncation,
+    spend: GDP,
+    n: int,
+    *,
+    noise: float = _WIDER,
+    most: float = math.inf,
+) -> Answer:
     """The same with a bound that includes more far rows: as many as noise allows that leaves intervals of some use.
 
     Parameters
@@ -305,10 +321,14 @@ def ask_wider(ask: Ask, narrow: ScoreRemainder, truncation: Truncation, spend: G
         The one that was asked.
     truncation, spend, n
         As in :func:`ask_remainder`.
+    noise : float, default=6
+        In standard deviations of a mean score's sampling error.
+    most : float, optional
+        The largest bound.
     """
     sampling = truncation.sizes.root_mean_square / math.sqrt(n)
-    bound = _WIDER * sampling / noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n)
-    return _answer(ask, narrow.score, truncation, max(bound, _LEAST_WIDER * narrow.bound), spend, n)
+    bound = noise * sampling / noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n)
+    return _answer(ask, narrow.score, truncation, min(max(bound, _LEAST_WIDER * narrow.bound), most), spend, n)
 
 
 def _answer(
