@@ -8,7 +8,7 @@ import pytest
 from dpregress import Numeric, Schema
 from dpregress.coordinates import WhitenedSpace
 from dpregress.solvers.shared.gram import MixedGram
-from dpregress.solvers.shared.unresolved import unresolved_covariance
+from dpregress.solvers.shared.unresolved import Way, unresolved_covariance
 
 FLOOR, REACH, RADIUS = 0.05, 6.0, 4.0
 
@@ -37,6 +37,20 @@ def test_each_step_leaves_a_share_along_a_resolved_direction(steps: int, seed: i
     found = unresolved_covariance(space, mixed, steps, REACH, None)
     share = np.minimum(2 * np.sqrt(3 * variance) / values, 1.0) ** steps
     np.testing.assert_allclose(axes.T @ found @ axes, np.diag((share * REACH / RADIUS / 3) ** 2), atol=1e-12)
+
+
+@pytest.mark.parametrize("went", [0.0, 0.3, 1e6])
+def test_steps_tell_how_far_they_had_to_go_where_noise_is_small(went: float, seed: int) -> None:
+    """What they went and three standard deviations, over ``1 - e/l``, if that is less; elsewhere bounds decide."""
+    axes, variance = turned(seed, 3), 1e-4
+    values, noise = np.array([0.06, 0.2, 1.0]), 2 * np.sqrt(3e-4)
+    space = WhitenedSpace(("a", "b", "c"), np.eye(3), RADIUS, np.zeros(3))
+    mixed = MixedGram.of((axes * values) @ axes.T, 0.01, variance)
+    way = Way(went * axes.sum(axis=1), 0.01 * np.eye(3))
+    found = np.sqrt(np.diag(axes.T @ unresolved_covariance(space, mixed, 3, REACH, None, way) @ axes))
+    bound, shares = REACH / RADIUS / 3, noise / values
+    told = np.minimum(bound, (went + 0.3) / (1 - shares))
+    np.testing.assert_allclose(found, shares**3 * np.where(shares > 0.5, bound, told), rtol=1e-9)
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -68,7 +68,7 @@ from dpregress.solvers.shared.remainder import Remainder, ask_remainder, ask_wid
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
 from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.surrogate import shows_lengths
-from dpregress.solvers.shared.unresolved import unresolved_covariance
+from dpregress.solvers.shared.unresolved import Way, unresolved_covariance
 from dpregress.solvers.shared.whitening import (
     REFINE,
     far_public_rows,
@@ -383,7 +383,8 @@ class Residual(FactSolver):
     ) -> Solution:
         """Release the second moment of scores, and update the intercept by the released mean residual."""
         space, mixed, coef, n = found.scores.space, found.scores.mixed, posterior.coef, self.facts.n
-        hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema)
+        way = Way(coef - told[0].asked, posterior.known)
+        hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema, way)
         if kept is not None:  # what far rows say otherwise is as much as the coefficients may be off
             move = rescaling(ask, space, coef, mixed.matrix, kept.votes)
             coef, hidden = coef + move, hidden + np.outer(move, move)

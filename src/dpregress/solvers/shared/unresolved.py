@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from dpregress.coordinates import Matrix, WhitenedSpace
+from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import eigen
 from dpregress.errors import UnboundedData
 from dpregress.public.schema import Schema
@@ -13,17 +15,28 @@ from dpregress.solvers.shared.gram import MixedGram, spectral_noise
 #: A slope that changes the response by all of its reach over all of a direction is this many standard deviations away.
 _DEVIATIONS = 3.0
 _ROUNDING = 1e-9
+#: The largest ratio of noise to eigenvalue at which steps themselves tell how far they had to go, so many of their
+#: standard deviations included.
+_TELLING, _SURE = 0.5, 3.0
+
+
+class Way(NamedTuple):
+    """The way from the first coefficients to the fit, and the covariance of what is known about it."""
+
+    length: Vector
+    covariance: Matrix
 
 
 def unresolved_covariance(
-    space: WhitenedSpace, mixed: MixedGram, steps: int, reach: float, schema: Schema | None
+    space: WhitenedSpace, mixed: MixedGram, steps: int, reach: float, schema: Schema | None, way: Way | None = None
 ) -> Matrix:
     r"""What may be left of slopes along directions in which the noise of the Gram matrix hides how rows vary.
 
     Where an eigenvalue was raised to the floor, as along a level that next to no row has, steps may leave all of the
     slope. Along another eigenvector, with eigenvalue l, each leaves ``e / l`` of its way at most, with e the spectral
     norm of the noise. Without data a slope is known to change the response by no more than its reach from one end of
-    the rows' range to the other.
+    the rows' range to the other. Where e is at most half of l, the steps tell how long the way was, to a share of
+    ``e / l``: what they went, and three standard deviations, over ``1 - e / l``.
 
     Parameters
     ----------
@@ -35,6 +48,8 @@ def unresolved_covariance(
         Half the range of the response.
     schema : Schema or None
         Bounds of the columns; where there are none, rows are taken to reach the radius.
+    way : Way, optional
+        That the steps went.
 
     Returns
     -------
@@ -42,9 +57,13 @@ def unresolved_covariance(
     """
     values, vectors = eigen(mixed.matrix)
     noise = spectral_noise(mixed.variance, len(values))
-    left = np.where(values <= mixed.floor * (1 + _ROUNDING), 1.0, np.minimum(1.0, noise / values) ** steps)
-    extent = _extents(space, vectors, schema)
-    size = left * reach / np.maximum(extent, 1e-300) / _DEVIATIONS
+    share = np.where(values <= mixed.floor * (1 + _ROUNDING), 1.0, np.minimum(1.0, noise / values))
+    size = reach / np.maximum(_extents(space, vectors, schema), 1e-300) / _DEVIATIONS
+    if way is not None:
+        known = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", vectors, way.covariance, vectors), 0))
+        gone = (np.abs(vectors.T @ way.length) + _SURE * known) / np.maximum(1 - share, 1e-300)
+        size = np.where(share <= _TELLING, np.minimum(size, gone), size)
+    size = share**steps * size
     return np.asarray((vectors * size**2) @ vectors.T)
 
 
