@@ -251,6 +251,18 @@ def test_labels_of_another_population_are_dropped_after_one_score(intercept: boo
     assert math.isclose(spent.mu, 2.0, rel_tol=1e-9)
 
 
+def test_a_single_score_keeps_labels_of_another_population(seed: int) -> None:
+    """Nothing is left for another fit: the budget was overdrawn by a second remainder, after the charge."""
+    rng = np.random.default_rng(seed)
+    shown, x, slopes = design(rng, M), design(rng, N), np.array([1.2, 0.09, -6.0])
+    y = rng.poisson(np.exp(x @ slopes)).astype(float)
+    public = PublicMoments.from_rows(shown, rng.poisson(np.exp(-shown @ slopes / 3)).astype(float))
+    solver = ScoreSteps(facts(public), PoissonFamily, GDP(2.0), 0.0, steps=(1.0,))
+    solution, questions = run(solver, x, y, 2.0, SeededSampler(rng))
+    assert kinds(questions) == [S, U, G, Q, M1]
+    assert np.isfinite(solution.whitened).all()
+
+
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 @pytest.mark.parametrize("family", [PoissonFamily, family_of("gamma")], ids=lambda family: family.distribution.name)
 def test_misleading_labels_do_no_harm(family: Family, seed: int) -> None:
@@ -325,6 +337,17 @@ def test_where_a_model_is_wrong_a_wider_remainder_is_asked(wrong: bool, seed: in
     spent = Composed.of([spend for _, spend in questions])
     assert GDP(3.0).covers(spent)
     assert math.isclose(spent.mu, 3.0, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("mu", [30.0, 1e3, 1e6])
+def test_a_second_remainder_has_a_wider_bound(mu: float, seed: int) -> None:
+    """Or is not asked, where noise allows that the first one reaches all rows."""
+    rng = np.random.default_rng(seed)
+    x, y = folded(rng, N)
+    solver = ScoreSteps(facts(PublicMoments.from_rows(folded(rng, M)[0])), BinomialFamily, GDP(mu), 0.0)
+    _, questions = run(solver, x, y, mu, SeededSampler(rng))
+    bounds = [query.bound for query, _ in questions if isinstance(query, ScoreRemainder)]
+    assert bounds == sorted(set(bounds))
 
 
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")

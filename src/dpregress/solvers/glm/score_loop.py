@@ -304,7 +304,7 @@ def take_steps(
     Raises
     ------
     LabelsContradicted
-        After the first score.
+        After the first of several scores.
     """
     coef, clips, reach = beginning.prior.coef, [], 1.0
     scores: list[ModelledScore] = []
@@ -315,7 +315,7 @@ def take_steps(
         clips.append(question.clip)
         spend = planned if before_last is None or place < len(spends) else before_last(question, planned)
         score, variance = ask(question, spend), question.noise(spend, n) ** 2
-        if not plain and model.contradicts(score.mean, variance, question.clip):
+        if place == 1 < len(spends) and model.contradicts(score.mean, variance, question.clip):
             raise LabelsContradicted
         information = correction.applied(model.information(coef))
         plain.append(ModelledScore.of(model, coef, score.mean, variance, solvable(information), question.clip))
