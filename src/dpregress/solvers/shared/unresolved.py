@@ -61,7 +61,7 @@ def unresolved_covariance(
     size = reach / np.maximum(_extents(space, vectors, schema), 1e-300) / _DEVIATIONS
     if way is not None:
         known = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", vectors, way.covariance, vectors), 0))
-        gone = (np.abs(vectors.T @ way.length) + _SURE * known) / np.maximum(1 - share, 1e-300)
+        gone = (np.abs(vectors.T @ way.length) + _SURE * known) / np.maximum(1 - share, 1 - _TELLING)
         size = np.where(share <= _TELLING, np.minimum(size, gone), size)
     size = share**steps * size
     return np.asarray((vectors * size**2) @ vectors.T)
