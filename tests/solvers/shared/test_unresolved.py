@@ -13,6 +13,11 @@ from dpregress.solvers.shared.unresolved import Way, unresolved_covariance
 FLOOR, REACH, RADIUS = 0.05, 6.0, 4.0
 
 
+def untold(order: int) -> Way:
+    """Steps that do not tell how far they had to go."""
+    return Way(np.zeros(order), 1e200 * np.eye(order))
+
+
 def turned(seed: int, order: int) -> np.ndarray:
     return np.asarray(np.linalg.qr(np.random.default_rng(seed).normal(size=(order, order)))[0])
 
@@ -22,7 +27,7 @@ def test_a_direction_at_the_floor_gets_the_bound_and_a_resolved_one_nothing(seed
     axes = turned(seed, 3)
     space = WhitenedSpace(("a", "b", "c"), np.eye(3), RADIUS, np.zeros(3))
     mixed = MixedGram.of((axes * [1e-4, 0.5, 1.0]) @ axes.T, FLOOR, 0.0)
-    found = unresolved_covariance(space, mixed, 3, REACH, None)
+    found = unresolved_covariance(space, mixed, 3, REACH, None, untold(3))
     bound = (REACH / RADIUS / 3) ** 2
     np.testing.assert_allclose(found, bound * np.outer(axes[:, 0], axes[:, 0]), atol=1e-12)
 
@@ -34,7 +39,7 @@ def test_each_step_leaves_a_share_along_a_resolved_direction(steps: int, seed: i
     values = np.array([0.02, 0.2, 1.0])
     space = WhitenedSpace(("a", "b", "c"), np.eye(3), RADIUS, np.zeros(3))
     mixed = MixedGram.of((axes * values) @ axes.T, 0.01, variance)
-    found = unresolved_covariance(space, mixed, steps, REACH, None)
+    found = unresolved_covariance(space, mixed, steps, REACH, None, untold(3))
     share = np.minimum(2 * np.sqrt(3 * variance) / values, 1.0) ** steps
     np.testing.assert_allclose(axes.T @ found @ axes, np.diag((share * REACH / RADIUS / 3) ** 2), atol=1e-12)
 
@@ -61,7 +66,7 @@ def test_bounds_of_columns_tell_how_far_rows_reach(intercept: bool) -> None:
     order = 2 + intercept
     space = WhitenedSpace(tuple(bounds), np.eye(order), RADIUS, np.zeros(2), intercept)
     gram = np.diag([*[1.0] * intercept, 1e-4, 1e-4])
-    found = unresolved_covariance(space, MixedGram.of(gram, FLOOR, 0.0), 3, REACH, schema)
+    found = unresolved_covariance(space, MixedGram.of(gram, FLOOR, 0.0), 3, REACH, schema, untold(order))
     expected = np.array([(REACH / furthest / 3) ** 2 for furthest in (4.0, 10.0)])
     np.testing.assert_allclose(np.diag(found)[intercept:], expected)
     np.testing.assert_allclose(found - np.diag(np.diag(found)), 0, atol=1e-12)
@@ -72,5 +77,5 @@ def test_a_column_without_bounds_leaves_the_radius() -> None:
     space = WhitenedSpace(("a", "b"), np.eye(2), RADIUS, np.zeros(2))
     mixed = MixedGram.of(1e-4 * np.eye(2), FLOOR, 0.0)
     for schema in (None, Schema({"a": Numeric(-2, 4), "b": Numeric()})):
-        found = unresolved_covariance(space, mixed, 3, REACH, schema)
+        found = unresolved_covariance(space, mixed, 3, REACH, schema, untold(2))
         np.testing.assert_allclose(found, (REACH / RADIUS / 3) ** 2 * np.eye(2))

@@ -49,8 +49,10 @@ class AskedRemainder:
         model, coef = self._model, score.coef
         taken = model.truncation(coef, score.clip)
         self.first = ask_remainder(self._ask, score, taken, self._spend, self._n)
+        if not self._wider:
+            return spend
         most = _FARTHEST * float(np.linalg.norm(taken.rows.unweighted.x, axis=1).max())
-        wrong = self._wider and Remainder(self.first, untruncated(model, self.first.query)).stands_out(coef, self._n)
+        wrong = Remainder(self.first, untruncated(model, self.first.query)).stands_out(coef, self._n)
         if not wrong or most <= self.first.query.bound:
             return spend
         left, kept = split(spend, (1 - _WIDER, _WIDER))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.queries import Ask, RowQuery, ScoreRemainder
+from dpregress.queries import Ask, MultinomialScore, RowQuery, ScoreRemainder
 from dpregress.releases import Score
 from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.glm.score_loop import ModelledScore, ScoreModel, Steps
@@ -54,17 +53,19 @@ def released_squares(
     spend : GDP or None
     n : int
     answer : Answer, optional
-        The remainder of this score, which is then a part of what is squared.
+        The remainder of the last score. That of the score at ``coef``, with its bound, is a part of what is squared.
     """
-    score: Any = model.question(coef, last)  # a multinomial one has no remainder
+    score = model.question(coef, last)
     information = solvable(model.information(coef))
     clipped = model.clipped(coef, score.clip)
-    asked: RowQuery[Score] = score if answer is None else ScoreRemainder(score, answer.query.bound)
+    asked: RowQuery[Score] = score
     if answer is None:
         expected, sizes = clipped.square * information, clipped.sizes
         slope, cut = clipped.kept * information, model.cut_off(coef, score.clip)
         slope = slope if cut is None else slope - cut.slope(coef)
     else:
+        assert not isinstance(score, MultinomialScore)  # it has no remainder
+        asked = ScoreRemainder(score, answer.query.bound)
         slope = solvable(model.unweighted.information(coef))
         expected, sizes = clipped.plain * slope, clipped.whole
     meat = Meat(expected, math.inf, "model")

@@ -238,24 +238,23 @@ class ScoreSteps(FactSolver):
         exposures: Magnitudes | None,
         rate: Rate | None,
     ) -> Solution:
-        gram = mixed.matrix
+        gram, n = mixed.matrix, self.facts.n
         weak = WeakPrior.of(space, gram, self.facts.schema) if has_scale(self.family) else None
         prior = self._prior(space, weak)
         amounts = None if self._between is None else self._amounts(ask, space, self._between)
         coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, amounts or rate)
         levels = self._levels(ask, space, coef, prior if amounts is None else amounts)
         model = self._model(space, rows, mixed, levels, None if prior is None else prior.rows)
-        penalty = ridge_penalty(space, self.alpha, self.facts.n)
+        penalty = ridge_penalty(space, self.alpha, n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
-        begin, n = self._begin(model, coef, prior, weak), self.facts.n
-        beyond = None
+        begin, beyond = self._begin(model, coef, prior, weak), None
         if "remainder" in self._spend:
             beyond = AskedRemainder(ask, model, self._spend["remainder"], n, wider=levels is None)
         steps = take_steps(ask, model, begin, self._steps, penalty, n, told, beyond)
         coef, equation = steps.coef, None
         answer, wide = (None, None) if beyond is None else (beyond.first, beyond.wide)
         paid = self._steps[-1], self._spend.get("squares")
-        squares = released_squares(ask, model, steps.coef, *paid, self.facts.n, answer)
+        squares = released_squares(ask, model, steps.coef, *paid, n, answer)
         if "information" in self._spend:
             difference = released_difference(ask, model, steps.coef, self._spend["information"])
             steps = with_difference(steps, model, difference)
@@ -264,10 +263,10 @@ class ScoreSteps(FactSolver):
             if prior is not None and levels is not None:
                 levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals), _FAR)
             clip = math.inf if levels is None else model.question(coef, self._steps[-1]).clip
-            step = MeanStep(self.family, space, rows, levels, self.facts.n)
+            step = MeanStep(self.family, space, rows, levels, n)
             found = step.released(ask, self._spend["mean"], coef, clip)
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
-        estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n, answer, wide)
+        estimates = scored_estimates(model, steps, squares, equation, mixed, n, answer, wide)
         reach = self._reach(rows, coef, steps.uncertainty) if has_scale(self.family) else ANYWHERE
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach)
 

@@ -28,7 +28,7 @@ class Way(NamedTuple):
 
 
 def unresolved_covariance(
-    space: WhitenedSpace, mixed: MixedGram, steps: int, reach: float, schema: Schema | None, way: Way | None = None
+    space: WhitenedSpace, mixed: MixedGram, steps: int, reach: float, schema: Schema | None, way: Way
 ) -> Matrix:
     r"""What may be left of slopes along directions in which the noise of the Gram matrix hides how rows vary.
 
@@ -48,7 +48,7 @@ def unresolved_covariance(
         Half the range of the response.
     schema : Schema or None
         Bounds of the columns; where there are none, rows are taken to reach the radius.
-    way : Way, optional
+    way : Way
         That the steps went.
 
     Returns
@@ -59,11 +59,9 @@ def unresolved_covariance(
     noise = spectral_noise(mixed.variance, len(values))
     share = np.where(values <= mixed.floor * (1 + _ROUNDING), 1.0, np.minimum(1.0, noise / values))
     size = reach / np.maximum(_extents(space, vectors, schema), 1e-300) / _DEVIATIONS
-    if way is not None:
-        known = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", vectors, way.covariance, vectors), 0))
-        gone = (np.abs(vectors.T @ way.length) + _SURE * known) / np.maximum(1 - share, 1 - _TELLING)
-        size = np.where(share <= _TELLING, np.minimum(size, gone), size)
-    size = share**steps * size
+    known = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", vectors, way.covariance, vectors), 0))
+    gone = (np.abs(vectors.T @ way.length) + _SURE * known) / np.maximum(1 - share, 1 - _TELLING)
+    size = share**steps * np.where(share <= _TELLING, np.minimum(size, gone), size)
     return np.asarray((vectors * size**2) @ vectors.T)
 
 
