@@ -12,8 +12,8 @@ rows looks too good, and on the last quarter, where it looks too bad by about as
 deviance of a fit to many rows. The candidate of smallest mean, over four rotations of the quarters and three draws of
 the noise, is run on the private rows. No candidate is chosen by private or held-out rows.
 
-DP-SGD with Poisson subsampling is left out: it needs an accountant for replaced rows, and dp-accounting has one only
-for rows that are added or removed.
+DP-SGD takes each row with the same probability in every step; its noise is the least that replaced rows allow
+(:mod:`benchmarks.subsampling`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.subsampling import noise_of
 from dpregress import ApproxDP
 from dpregress.baselines import LinearFit, adassp, dp_gd, perturbation_scales, tilted_logistic, tukey_em
 from dpregress.baselines.adassp import bounded
@@ -181,6 +182,13 @@ class Known:
         """Where a peer starts."""
         return self.fit if start == "public" else self.constant
 
+    def clip(self, start: str, quantile: float) -> float:
+        """A quantile of the public scores' norms at the start; without labels of those of y = 0 or 1 at a half."""
+        eta = self.start(start).predict(self.x)
+        shown = np.abs((self.y if self.y is not None else 0.0) - self.family.mean(eta))
+        norms = shown * self.family.factor(eta) * np.linalg.norm(self.space(start).rows(self.x), axis=1)
+        return max(float(np.quantile(norms, quantile)), 1e-12)
+
     def deviance(self, fit: LinearFit) -> float:
         """Mean unit deviance of a fit on these rows."""
         assert self.y is not None
@@ -216,24 +224,45 @@ Run = Callable[[Known, Matrix, Vector, Candidate, Spend, np.random.Generator], L
 def descent(
     known: Known, x: Matrix, y: Vector, candidate: Candidate, spend: Spend, rng: np.random.Generator
 ) -> LinearFit:
-    """Noisy full-batch gradient descent: every step adds the mean of clipped scores and noise, at ``mu^2 / steps``.
-
-    The clip is a quantile of the public scores' norms at the start; without labels those of y = 0 or 1 at a half.
-    """
+    """Noisy full-batch gradient descent: every step adds the mean of clipped scores and noise, at ``mu^2 / steps``."""
     start, steps, quantile = candidate
-    space, family = known.space(start), known.family
-    first = known.start(start)
-    shown = np.abs((known.y if known.y is not None else 0.0) - family.mean(first.predict(known.x)))
-    norms = shown * family.factor(first.predict(known.x)) * np.linalg.norm(space.rows(known.x), axis=1)
-    clip = max(float(np.quantile(norms, quantile)), 1e-12)
-    rows, coef = space.rows(x), space.coordinates(first)
+    space, clip = known.space(start), known.clip(start, quantile)
+    rows, coef = space.rows(x), space.coordinates(known.start(start))
     lengths, sigma = np.linalg.norm(rows, axis=1), 2 * clip * math.sqrt(steps) / spend.mu
     for _ in range(steps):
-        eta = rows @ coef
-        score = (y - family.mean(eta)) * family.factor(eta)
-        score *= np.minimum(1.0, clip / np.maximum(np.abs(score) * lengths, 1e-300))
-        coef = coef + (score @ rows + rng.normal(0.0, sigma, len(coef))) / len(rows)
+        moved = clipped_sum(known.family, rows, lengths, y, coef, clip)
+        coef = coef + (moved + rng.normal(0.0, sigma, len(coef))) / len(rows)
     return space.pull_back(coef)
+
+
+def stochastic(
+    known: Known, x: Matrix, y: Vector, candidate: Candidate, spend: Spend, rng: np.random.Generator
+) -> LinearFit:
+    """DP-SGD with Poisson subsampling: the mean of the last half of the steps.
+
+    Fewer rows than it is for are drawn more often, so that a batch has as many.
+    """
+    start, share, steps, rate, quantile = candidate
+    space, clip = known.space(start), known.clip(start, quantile)
+    rows, coef = space.rows(x), space.coordinates(known.start(start))
+    lengths, often = np.linalg.norm(rows, axis=1), min(1.0, share * spend.copies)
+    sigma = clip * noise_of(share, steps, spend.epsilon, spend.delta) / (share * spend.copies)
+    late = np.zeros(len(coef))
+    for step in range(steps):
+        batch = rng.random(len(rows)) < often
+        moved = clipped_sum(known.family, rows[batch], lengths[batch], y[batch], coef, clip) / often
+        coef = coef + rate * (moved + rng.normal(0.0, sigma, len(coef))) / len(rows)
+        if step >= steps // 2:
+            late += coef
+    return space.pull_back(late / (steps - steps // 2))
+
+
+def clipped_sum(family: Family, rows: Matrix, lengths: Vector, y: Vector, coef: Vector, clip: float) -> Vector:
+    """The sum of the rows' scores, each cut to the clip."""
+    eta = rows @ coef
+    score = (y - family.mean(eta)) * family.factor(eta)
+    score *= np.minimum(1.0, clip / np.maximum(np.abs(score) * lengths, 1e-300))
+    return np.asarray(score @ rows)
 
 
 def perturbed(
@@ -313,6 +342,13 @@ class Peer:
 
 
 _ALL = ("gaussian", "binomial", "poisson", "gamma")
+#: DP-SGD: start, share of a batch, steps, rate, quantile.
+_BATCHES = tuple(
+    (start, share, steps, rate, quantile)
+    for start, (share, steps), rate, quantile in itertools.product(
+        ("zero", "public"), ((0.3, 30), (0.1, 100)), (0.1, 0.3, 1.0), (0.5, 0.9)
+    )
+)
 PEERS = (
     Peer("GD", "labelled", _ALL, descent, tuple(itertools.product(("zero", "public"), (3, 10, 30), (0.5, 0.9)))),
     Peer("objective", "labelled", ("binomial",), perturbed, tuple(itertools.product((0.1, 0.25, 0.5), (0.5, 0.9)))),
@@ -323,6 +359,7 @@ PEERS = (
     Peer("AdaSSP, no labels", "unlabelled", ("gaussian",), sufficient, ((1.0, 1.0),)),
     Peer("adaptive GD", "unlabelled", ("gaussian",), adaptive, ((0.5,),)),
     Peer("TukeyEM", "schema", ("gaussian",), deepest, ((1000, 8000),)),
+    Peer("DP-SGD", "labelled", _ALL, stochastic, _BATCHES),
 )
 
 

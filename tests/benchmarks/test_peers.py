@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.peers import PEERS, Known, Spend, Tuner, constant_fit, descent, perturbed, public_fit, sufficient
+from benchmarks.peers import (
+    PEERS,
+    Known,
+    Spend,
+    Tuner,
+    constant_fit,
+    descent,
+    perturbed,
+    public_fit,
+    stochastic,
+    sufficient,
+)
+from benchmarks.subsampling import noise_of
 from scipy.stats import chi2
 
 from dpregress.baselines import least_squares, scored_fit
@@ -89,6 +101,33 @@ def test_the_noise_of_descent_is_that_of_its_budget(steps: int, seed: int) -> No
         sigma = 2 * clip * np.sqrt(steps) / (spend.mu * n) * np.sqrt(steps)  # the sum of T draws
         squares += float(np.sum((moved / sigma) ** 2))
     assert chi2.ppf(5e-7, 900) <= squares <= chi2.isf(5e-7, 900)
+
+
+@pytest.mark.parametrize("copies", [1.0, 5.0])
+def test_the_noise_of_a_batch_is_that_of_its_budget(copies: float, seed: int) -> None:
+    """No score moves; one step of rate .3 has noise .3 c s / (q n): a chi-square law, 1e-6."""
+    rng = np.random.default_rng(seed)
+    known = known_of(*sample(rng, "gaussian", 400), "gaussian")
+    space, first = known.space("zero"), known.start("zero")
+    n, share, spend = 10, 0.1, Spend(1.0, 1e-6, copies)
+    x = np.tile(space.centre + 0.0, (n, 1))
+    orthogonal = np.linalg.svd(space.rows(x)[:1])[2][1:]
+    sigma = 0.3 * known.clip("zero", 0.5) * noise_of(share, 1, 1.0, 1e-6) / (share * copies * n)
+    squares = 0.0
+    for _ in range(300):
+        fit = stochastic(known, x, np.full(n, first.intercept), ("zero", share, 1, 0.3, 0.5), spend, rng)
+        moved = orthogonal @ (space.coordinates(fit) - space.coordinates(first))
+        squares += float(np.sum((moved / sigma) ** 2))
+    assert chi2.ppf(5e-7, 900) <= squares <= chi2.isf(5e-7, 900)
+
+
+def test_batches_with_little_noise_are_near_maximum_likelihood(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = sample(rng, "binomial", 5_000)
+    fit = stochastic(known_of(x, y, "binomial"), x, y, ("zero", 0.3, 100, 0.3, 1.0), Spend(20.0, 1e-2, 1e3), rng)
+    best = plain(x, y, family_of("binomial"))
+    loose = known_of(x, y, "binomial")
+    assert loose.deviance(fit) <= 1.002 * loose.deviance(type(fit)(best[:-1], float(best[-1])))
 
 
 def test_objective_and_adassp_without_noise_are_the_plain_fits(seed: int) -> None:
