@@ -6,7 +6,8 @@ from scipy.optimize import minimize
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.models import Family, family_of
-from dpregress.solvers.shared.scoring import fisher_scoring
+from dpregress.solvers.shared import scoring
+from dpregress.solvers.shared.scoring import fisher_scoring, penalised_scoring
 
 FAMILIES = [("gamma", "log"), ("poisson", "log"), ("binomial", "probit"), ("inverse-gaussian", "log")]
 
@@ -50,3 +51,21 @@ def test_scoring_reaches_the_maximum(name: str, link: str, seed: int) -> None:
         found = fisher_scoring(design, y, family, start, penalty=penalty)
         assert loss(found) <= loss(wanted) + 1e-9 * abs(loss(wanted))
         np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["binomial", "gamma"])
+def test_several_penalties_at_once_are_each_by_itself(family: str, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Also where few of them are held at once, and where one leaves directions without information."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(80, 4))
+    x[:, 3] = x[:, 2]
+    y = rng.gamma(2.0, size=80) if family == "gamma" else rng.integers(2, size=80).astype(float)
+    model, start = family_of(family), np.array([0.1, 0.0, 0.0, 0.0])
+    penalties = np.stack([np.zeros((4, 4)), np.eye(4), np.diag([0.0, 1.0, 1.0, 1.0]), 1e4 * np.eye(4)])
+    begin = start + 0.1 * rng.normal(size=(4, 4))
+    begin[0] = start
+    expected = np.stack([fisher_scoring(x, y, model, start, penalty=penalty) for penalty in penalties])
+    for held in (2**20, 2 * len(x)):
+        monkeypatch.setattr(scoring, "_PREDICTORS", held)
+        found = penalised_scoring(x, y, model, start, penalties, np.zeros(80), begin)
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)

@@ -13,7 +13,7 @@ from dpregress.models import Family
 from dpregress.public import PublicMoments
 from dpregress.solvers.shared.mixed_prior import Candidate, MixedPrior
 from dpregress.solvers.shared.repair import standardised_penalty
-from dpregress.solvers.shared.scoring import fisher_scoring
+from dpregress.solvers.shared.scoring import penalised_scoring
 from dpregress.solvers.shared.weak_prior import WeakPrior
 
 #: The smallest dispersion, as a share of that without a fit: a few rows may be fitted perfectly by chance.
@@ -114,23 +114,31 @@ class _Fits:
     beside: Matrix
 
     @cached_property
-    def penalties(self) -> list[Matrix]:
-        return [ridge * shape + self.beside for shape in self.shapes for ridge in RIDGES]
+    def penalties(self) -> Matrix:
+        """Of shape (k, p, p)."""
+        return np.asarray([ridge * shape + self.beside for shape in self.shapes for ridge in RIDGES])
 
     @cached_property
-    def coefs(self) -> list[Vector]:
-        return [self._scored(penalty, self.start) for penalty in self.penalties]
+    def coefs(self) -> Matrix:
+        """Of shape (k, p)."""
+        return self._scored(self.penalties, np.tile(self.start, (len(self.penalties), 1)))
 
     @cached_property
     def losses(self) -> Vector:
-        """Deviances of rows that are left out."""
-        doubts = [_SMALL_DOUBT if ridge < 1 else 1.0 for _ in self.shapes for ridge in RIDGES]
-        found = map(self._left_out, self.coefs, self.penalties)
-        return np.array([doubt * loss for doubt, loss in zip(doubts, found, strict=True)])
+        """Deviances of rows that are left out a fifth at a time, by complete fits to the others."""
+        fold = np.arange(len(self.rows.y)) % _FOLDS
+        total = np.zeros(len(self.penalties))
+        for turn in range(_FOLDS):
+            outer = fold == turn
+            found = self._scored(self.penalties * float(np.mean(~outer)), self.coefs, ~outer)
+            mean = self.family.mean(found @ self.rows.x[outer].T + self.rows.offset[outer])
+            total += self.family.distribution.unit_deviance(self.rows.y[outer], mean).sum(axis=1)
+        doubts = [_SMALL_DOUBT if ridge < 1 else 1.0 for ridge in RIDGES]
+        return np.asarray(total * np.tile(doubts, len(self.shapes)))
 
     @property
     def best(self) -> Vector:
-        return self.coefs[int(np.argmin(self.losses))]
+        return np.asarray(self.coefs[int(np.argmin(self.losses))])
 
     @property
     def found(self) -> PublicFit:
@@ -151,19 +159,9 @@ class _Fits:
     def _predictor(self, coef: Vector) -> Vector:
         return np.asarray(self.rows.x @ coef + self.rows.offset)
 
-    def _scored(self, penalty: Matrix, begin: Vector, among: Vector | slice = slice(None)) -> Vector:
+    def _scored(self, penalties: Matrix, begin: Matrix, among: Vector | slice = slice(None)) -> Matrix:
         x, y, offset = self.rows.x[among], self.rows.y[among], self.rows.offset[among]
-        return fisher_scoring(x, y, self.family, self.start, penalty=penalty, offset=offset, begin=begin)
-
-    def _left_out(self, coef: Vector, penalty: Matrix) -> float:
-        """The deviance of rows that are left out a fifth at a time, by complete fits to the others."""
-        fold, total = np.arange(len(self.rows.y)) % _FOLDS, 0.0
-        for turn in range(_FOLDS):
-            outer = fold == turn
-            found = self._scored(penalty * float(np.mean(~outer)), coef, ~outer)
-            mean = self.family.mean(self._predictor(found)[outer])
-            total += float(np.sum(self.family.distribution.unit_deviance(self.rows.y[outer], mean)))
-        return total
+        return penalised_scoring(x, y, self.family, self.start, penalties, offset, begin)
 
     def _dispersion(self, residuals: Vector, eta: Vector) -> float:
         """That of Pearson's residuals, and at least a share of that without slopes."""

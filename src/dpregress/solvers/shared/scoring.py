@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.models import Family
@@ -12,6 +13,10 @@ _STEPS, _CONVERGED = 50, 1e-14
 #: A step ends where its slope is 0 if at its end the slope has turned by more than this share; but not before this part
 #: of it if it leads beyond the end of a link, where slopes of identity and inverse links have no limit.
 _TURNED, _LEAST_PART = 0.1, 0.25
+#: A penalty whose least eigenvalue is this share of the information's trace leaves no direction without information.
+_DEFINITE = 1e-10
+#: So many predictors are held at once.
+_PREDICTORS = 2**21
 
 
 def fisher_scoring(
@@ -22,7 +27,6 @@ def fisher_scoring(
     *,
     penalty: Matrix | None = None,
     offset: Vector | None = None,
-    begin: Vector | None = None,
 ) -> Vector:
     """Coefficients that maximise the log-likelihood less ``(b - start)' penalty (b - start) / 2``; minimum-norm steps.
 
@@ -36,38 +40,80 @@ def fisher_scoring(
     y : ndarray of shape (m,)
     family : Family
     start : ndarray of shape (p,)
+        Where the first step is made.
     penalty : ndarray of shape (p, p), optional
     offset : ndarray of shape (m,), optional
         Added to the predictors.
-    begin : ndarray of shape (p,), optional
-        Where the first step is made. Default: ``start``.
 
     Returns
     -------
     coef : ndarray of shape (p,)
     """
-    coef = (start if begin is None else begin).copy()
-    penalty = np.zeros((len(coef), len(coef))) if penalty is None else penalty
+    penalty = np.zeros((len(start), len(start))) if penalty is None else penalty
     offset = np.zeros(len(x)) if offset is None else offset
+    return np.asarray(penalised_scoring(x, y, family, start, penalty[None], offset, start[None])[0])
 
-    def gradient(at: Vector, eta: Vector) -> Vector:
-        return np.asarray(x.T @ ((y - family.mean(eta)) * family.factor(eta)) - penalty @ (at - start))
 
+def penalised_scoring(
+    x: Matrix, y: Vector, family: Family, start: Vector, penalties: Matrix, offset: Vector, begin: Matrix
+) -> Matrix:
+    """:func:`fisher_scoring` for several penalties at once, of shape (k, p, p), each from a beginning of its own.
+
+    Returns
+    -------
+    coef : ndarray of shape (k, p)
+    """
+    each = max(_PREDICTORS // max(len(x), 1), 1)
+    parts = [slice(first, first + each) for first in range(0, len(begin), each)]
+    return np.concatenate([_scored(x, y, family, start, penalties[part], offset, begin[part]) for part in parts])
+
+
+def _scored(
+    x: Matrix, y: Vector, family: Family, start: Vector, penalties: Matrix, offset: Vector, begin: Matrix
+) -> Matrix:
+    found, moving = begin.copy(), np.arange(len(begin))
+    least: Vector = np.linalg.eigvalsh(penalties)[:, 0].astype(float)
     for _ in range(_STEPS):
-        eta = x @ coef + offset
-        score = gradient(coef, eta)
-        information = (x * family.information(eta)[:, None]).T @ x + penalty
-        step = np.linalg.lstsq(information, score, rcond=None)[0]
-        along = x @ step
-        part = min(1.0, family.link.longest / max(float(np.abs(along).max()), 1e-300))
-        step *= part
-        if not family.canonical:
-            end = eta + part * along
-            before, after = float(step @ score), float(step @ gradient(coef + step, end))
-            least = 0.0 if family.inside(end).all() else _LEAST_PART
-            step *= max(before / (before - after), least) if after < -_TURNED * before else 1.0
-        moved = coef + step
-        still, coef = bool(np.linalg.norm(step) <= _CONVERGED * np.linalg.norm(moved)), moved
-        if still:
+        known = penalties[moving], least[moving]
+        moved, still = _stepped(x, y, family, start, known, offset, found[moving])
+        found[moving], moving = moved, moving[~still]
+        if not len(moving):
             break
-    return coef
+    return found
+
+
+def _stepped(
+    x: Matrix, y: Vector, family: Family, start: Vector, known: tuple[Matrix, Vector], offset: Vector, coef: Matrix
+) -> tuple[Matrix, NDArray[np.bool_]]:
+    """One step of each penalty, known with its least eigenvalue, and whether it was too short to count."""
+    penalties, least = known
+
+    def gradient(at: Matrix, eta: Matrix) -> Matrix:
+        pull = np.einsum("kij,kj->ki", penalties, at - start)
+        return np.asarray(((y - family.mean(eta)) * family.factor(eta)) @ x - pull)
+
+    eta = coef @ x.T + offset
+    score = gradient(coef, eta)
+    information = np.stack([(x * weight[:, None]).T @ x for weight in family.information(eta)]) + penalties
+    definite = least > _DEFINITE * np.trace(information, axis1=1, axis2=2)
+    step = _solved(information, score, definite=bool(definite.all()))
+    along = step @ x.T
+    part = np.minimum(1.0, family.link.longest / np.maximum(np.abs(along).max(axis=1), 1e-300))
+    step *= part[:, None]
+    if not family.canonical:
+        end = eta + part[:, None] * along
+        before = np.einsum("ki,ki->k", step, score)
+        after = np.einsum("ki,ki->k", step, gradient(coef + step, end))
+        shortest = np.where(family.inside(end).all(axis=1), 0.0, _LEAST_PART)
+        turned = after < -_TURNED * before
+        step *= np.where(turned, np.maximum(before / np.where(turned, before - after, 1.0), shortest), 1.0)[:, None]
+    moved = coef + step
+    return moved, np.linalg.norm(step, axis=1) <= _CONVERGED * np.linalg.norm(moved, axis=1)
+
+
+def _solved(information: Matrix, score: Matrix, *, definite: bool) -> Matrix:
+    """The steps; of minimum norm where some directions may have no information."""
+    if definite:
+        return np.asarray(np.linalg.solve(information, score[:, :, None])[:, :, 0])
+    rounding = float(np.finfo(float).eps * information.shape[1])
+    return np.asarray(np.einsum("kij,kj->ki", np.linalg.pinv(information, rounding, hermitian=True), score))
