@@ -309,7 +309,11 @@ def test_counts_of_coded_rows_are_those_of_a_reader(
         assert_same(unrounded_total(query, PrivateRows(source, ENGINE.make(None))), expected, str(entry))
 
 
-@pytest.mark.parametrize("keeping", [in_parquet, in_relation, in_duckdb], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "keeping",
+    [in_parquet, *(pytest.param(each, marks=pytest.mark.slow) for each in (in_relation, in_duckdb))],  # one engine
+    ids=lambda each: each.__name__,
+)
 def test_no_infinite_cell_decides_about_others(
     keeping: Callable[[pa.Table, Path], Any], tmp_path: Path, seed: int
 ) -> None:
