@@ -5,8 +5,8 @@
 The columns, public rows and bounds are those of :mod:`benchmarks.random_tables`. A response that is a number is cut
 into three to five classes of unequal size; else classes are drawn from a softmax of random directions, which are weak,
 middling or strong. Epsilon is .1, .3, 1 and 3, delta 1e-6. A figure is the held-out mean deviance of a fit over that of
-the shares of the private rows, with labels over the better of that and the public-only fit (a penalised one, by
-leave-one-out deviance); neither is private. Deviances over that of maximum likelihood are in the rows of --out.
+the shares of the private rows, with labels over the better of that and the public-only fit (of the likeliest penalty);
+neither is private. Deviances over that of maximum likelihood are in the rows of --out.
 """
 
 from __future__ import annotations
@@ -104,7 +104,12 @@ def plain(split: Split) -> float:
     x, y = split.private
     names = [f"x{j}" for j in range(x.shape[1])]
     space = _space(x, names)
-    coef = softmax_scoring(space.whiten(x), y, np.zeros((space.order, split.classes - 1)), ridge=1.0)
+    coef = softmax_scoring(
+        space.whiten(x),
+        y,
+        np.zeros((space.order, split.classes - 1)),
+        penalty=np.eye(space.order * (split.classes - 1)),
+    )
     held, truth = split.held_out
     return log_loss(probabilities(space.whiten(held) @ coef, contrasts(split.classes)), truth)
 

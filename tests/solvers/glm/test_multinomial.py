@@ -191,7 +191,7 @@ def test_scoring_on_public_rows_with_a_class_that_none_has(seed: int) -> None:
     """Its predictor is low and finite."""
     x, y = data(np.random.default_rng(seed), 300)
     y[y == 3] = 0
-    coef = softmax_scoring(x / x.std(axis=0), y, np.zeros((3, 3)), ridge=1.0)
+    coef = softmax_scoring(x / x.std(axis=0), y, np.zeros((3, 3)), penalty=np.eye(9))
     assert np.isfinite(coef).all()
 
 

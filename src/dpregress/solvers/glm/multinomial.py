@@ -47,7 +47,6 @@ from dpregress.solvers.shared.budget import allocate_budget, has_prior, leaving_
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.mixed_prior import MixedPrior
 from dpregress.solvers.shared.radius_plan import TOLERATED
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
@@ -162,8 +161,8 @@ class MultinomialSteps(FactSolver):
 
     def _begin(self, space: WhitenedSpace, gram: Matrix, weak: WeakPrior, known: Shares | None) -> Beginning:
         if self._labelled and self.facts.public is not None:
-            prior = fit_public_classes(self.facts.public, space, self.classes)
-            return Beginning(MixedPrior.single(prior.coef.ravel(), prior.precision), prior.dispersion, weak)
+            fit = fit_public_classes(self.facts.public, space, self.classes)
+            return Beginning(fit.prior, fit.dispersion, weak)
         each = np.eye(self.classes - 1)
         shapes = tuple(np.asarray(np.kron(shape, each)) for shape in slope_shapes(space, gram, common=False))
         contrast = np.zeros(len(each)) if known is None else self._basis.T @ np.log(known.value)

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import contrasts, probabilities
 from dpregress.public import PublicMoments
-from dpregress.solvers.shared.public_fit import DIGITS
+from dpregress.solvers.shared.mixed_prior import Candidate, MixedPrior
+from dpregress.solvers.shared.public_fit import FOLDS, RIDGES, penalty_shapes
+from dpregress.solvers.shared.scoring import solved
 
-_STEPS = 50
-#: Penalties on whitened coefficients, in rows.
-_RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+#: Steps, and the change of predictors below which they end: the next one would be its square.
+_STEPS, _CONVERGED = 50, 1e-8
 #: Largest change of a class predictor in one step.
 LONGEST = 3.0
 #: A class that a row was predicted not to have counts no more in the dispersion: one such row would widen everything.
 _LARGEST_SQUARE = 30.0
+#: No class that a row has counts as less likely.
+_RAREST = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class PublicClasses:
-    """Whitened coefficients of contrasts, of shape (p, K - 1), their precision when flat, and the dispersion."""
+    """Whitened coefficients of contrasts, of shape (p, K - 1), what is known of them when flat, and the dispersion."""
 
     coef: Matrix
-    precision: Matrix
+    prior: MixedPrior
     dispersion: float
 
 
@@ -64,8 +68,10 @@ def class_covariances(mean: Matrix, basis: Matrix) -> Vector:
     return np.asarray(whole - within[:, :, None] * within[:, None, :])
 
 
-def softmax_scoring(x: Matrix, y: Vector, start: Matrix, *, ridge: float = 0.0) -> Matrix:
-    """Coefficients of contrasts that maximise the log-likelihood minus ``ridge / 2 ||B - start||^2``.
+def softmax_scoring(
+    x: Matrix, y: Vector, start: Matrix, *, penalty: Matrix | None = None, begin: Matrix | None = None
+) -> Matrix:
+    """Coefficients of contrasts that maximise the log-likelihood less ``(B - start)' penalty (B - start) / 2``, flat.
 
     Parameters
     ----------
@@ -73,25 +79,29 @@ def softmax_scoring(x: Matrix, y: Vector, start: Matrix, *, ridge: float = 0.0) 
     y : ndarray of shape (m,)
         Positions of classes.
     start : ndarray of shape (p, K - 1)
-    ridge : float
+    penalty : ndarray of shape (p (K - 1), p (K - 1)), optional
+    begin : ndarray of shape (p, K - 1), optional
+        Where the first step is made. Default: ``start``.
     """
     basis = contrasts(start.shape[1] + 1)
     taken = basis[y.astype(np.intp)]
-    coef = start.copy()
+    coef = (start if begin is None else begin).copy()
+    penalty = np.zeros((coef.size, coef.size)) if penalty is None else penalty
+    least = float(np.linalg.eigvalsh(penalty)[0])
     for _ in range(_STEPS):
         mean = probabilities(x @ coef, basis)
-        score = x.T @ (taken - mean @ basis) - ridge * (coef - start)
-        information = softmax_information(x, mean, basis) + ridge * np.eye(coef.size)
-        step = np.linalg.lstsq(information, score.ravel(), rcond=None)[0].reshape(coef.shape)
+        score = (x.T @ (taken - mean @ basis)).ravel() - penalty @ (coef - start).ravel()
+        information = softmax_information(x, mean, basis) + penalty
+        step = solved(information[None], score[None], np.array([least]))[0].reshape(coef.shape)
         longest = float(np.abs(x @ step @ basis.T).max())
         coef = coef + step * min(1.0, LONGEST / max(longest, 1e-300))
-        if longest < 1e-12:
+        if longest < _CONVERGED:
             break
     return coef
 
 
 def fit_public_classes(public: PublicMoments, space: WhitenedSpace, classes: int) -> PublicClasses:
-    """Penalised scoring on labelled public rows, with the penalty chosen by leave-one-out deviance.
+    """Penalised scoring on labelled public rows, as :func:`.fit_public`: each penalty is as likely as rows tell it.
 
     Parameters
     ----------
@@ -102,36 +112,75 @@ def fit_public_classes(public: PublicMoments, space: WhitenedSpace, classes: int
     """
     assert public.rows is not None
     assert public.labels is not None
-    x, labels = space.whiten(public.rows), public.labels
-    y = labels.astype(np.intp)
-    basis = contrasts(classes)
+    x, basis, each = space.whiten(public.rows), contrasts(classes), np.eye(classes - 1)
     start = np.zeros((space.order, classes - 1))
     if space.intercept:
-        counts = np.bincount(y, minlength=classes) + 0.5
+        counts = np.bincount(public.labels.astype(np.intp), minlength=classes) + 0.5
         start = np.outer(space.constant, basis.T @ np.log(counts / counts.sum()))
-    fits = [(ridge, softmax_scoring(x, labels, start, ridge=ridge)) for ridge in _RIDGES]
-    ridge, coef = min(fits, key=lambda fit: _left_out(x, labels, fit[1], fit[0]))
-    mean = probabilities(x @ coef, basis)
-    freedom = max(len(y) - space.order, 1)
-    # r'V^{-1}r of a softmax residual is 1 / pi_y - 1, with the mean K - 1
-    squares = (1 / np.maximum(mean[np.arange(len(y)), y], 1e-12) - 1) / (classes - 1)
-    dispersion = max(float(np.sum(np.minimum(squares, _LARGEST_SQUARE))) / freedom, 1.0)
-    information = softmax_information(x, mean, basis) + ridge * np.eye(coef.size)
-    return PublicClasses(coef, information * freedom / (dispersion * len(y)), dispersion)
+    shapes = [np.asarray(np.kron(shape, each)) for shape in penalty_shapes(public.rows, space)]
+    return _Fits(x, public.labels, basis, start, shapes).found
 
 
-def _left_out(x: Matrix, y: Vector, coef: Matrix, ridge: float) -> float:
-    """The leave-one-out mean deviance of public rows, by one scoring step for each."""
-    basis = contrasts(coef.shape[1] + 1)
-    mean = probabilities(x @ coef, basis)
-    information = softmax_information(x, mean, basis) + ridge * np.eye(coef.size)
-    covariance = definite_inverse(information, DIGITS).reshape(*coef.shape, *coef.shape)
-    leverage = np.einsum("mp,piqj,mq->mij", x, covariance, x, optimize=True)
-    curvature = class_covariances(mean, basis)
-    taken = y.astype(np.intp)
-    residual = basis[taken] - mean @ basis
-    left = np.eye(coef.shape[1]) - leverage @ curvature
-    # rows that determine their own prediction would make this singular
-    steps = np.linalg.solve(left + 0.01 * np.eye(coef.shape[1]), leverage @ residual[:, :, None])[:, :, 0]
-    without = probabilities(x @ coef - steps, basis)
-    return float(np.mean(-2 * np.log(np.maximum(without[np.arange(len(y)), taken], 1e-10))))
+@dataclass(frozen=True, eq=False)
+class _Fits:
+    """Fits to public rows, with penalties of several shapes and sizes on what differs from a start."""
+
+    x: Matrix
+    labels: Vector
+    basis: Matrix
+    start: Matrix
+    shapes: Sequence[Matrix]
+
+    @cached_property
+    def penalties(self) -> list[Matrix]:
+        return [ridge * shape for shape in self.shapes for ridge in RIDGES]
+
+    @cached_property
+    def coefs(self) -> list[Matrix]:
+        return [softmax_scoring(self.x, self.labels, self.start, penalty=penalty) for penalty in self.penalties]
+
+    @cached_property
+    def losses(self) -> Vector:
+        """Deviances of rows that are left out a fifth at a time, by complete fits to the others."""
+        found = map(self._left_out, self.coefs, self.penalties)
+        return np.array(list(found))
+
+    @property
+    def best(self) -> Matrix:
+        return np.asarray(self.coefs[int(np.argmin(self.losses))])
+
+    @property
+    def found(self) -> PublicClasses:
+        dispersion = self._dispersion(self.best)
+        unit = dispersion * len(self.x) / self._freedom
+        among = [
+            Candidate(coef.ravel(), np.asarray((self.information(coef) + penalty) / unit), -loss / (2 * dispersion))
+            for coef, penalty, loss in zip(self.coefs, self.penalties, self.losses.tolist(), strict=True)
+        ]
+        return PublicClasses(self.best, MixedPrior.of(self.best.ravel(), among), dispersion)
+
+    def information(self, coef: Matrix) -> Matrix:
+        return softmax_information(self.x, probabilities(self.x @ coef, self.basis), self.basis)
+
+    @property
+    def _freedom(self) -> int:
+        return int(max(len(self.x) - self.x.shape[1], 1))
+
+    def _taken(self, coef: Matrix, among: Vector | slice = slice(None)) -> Vector:
+        """Probabilities of the classes that these rows have."""
+        mean = probabilities(self.x[among] @ coef, self.basis)
+        return np.asarray(np.maximum(mean[np.arange(len(mean)), self.labels[among].astype(np.intp)], _RAREST))
+
+    def _left_out(self, coef: Matrix, penalty: Matrix) -> float:
+        fold, total = np.arange(len(self.labels)) % FOLDS, 0.0
+        for turn in range(FOLDS):
+            outer = fold == turn
+            x, y = self.x[~outer], self.labels[~outer]
+            found = softmax_scoring(x, y, self.start, penalty=penalty * float(np.mean(~outer)), begin=coef)
+            total -= 2 * float(np.log(self._taken(found, outer)).sum())
+        return total
+
+    def _dispersion(self, coef: Matrix) -> float:
+        """That of Pearson's residuals: r'V^{-1}r of a softmax residual is 1 / pi_y - 1, with the mean K - 1."""
+        squares = (1 / self._taken(coef) - 1) / self.basis.shape[1]
+        return max(float(np.sum(np.minimum(squares, _LARGEST_SQUARE))) / self._freedom, 1.0)

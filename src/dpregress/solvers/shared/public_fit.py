@@ -21,7 +21,7 @@ _SMALLEST_DISPERSION = 1e-4
 #: Penalties on slopes, in rows: public rows are few.
 RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4)
 #: Parts of the rows that are left out in turn.
-_FOLDS = 5
+FOLDS = 5
 #: Deviances at penalties of less than a row count so many times: few rows with a level may be separable by chance.
 _SMALL_DOUBT = 1.1
 #: A mean without slopes is so far inside its range, as a share of it.
@@ -97,7 +97,7 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak
         offset, _ = space.exposure.offsets(public.exposure)
     rows = LabelledRows(x, space.weights(x), offset, y)
     beside = np.zeros((space.order, space.order)) if weak is None else weak.precision
-    fits = _Fits(rows, family, _start(rows, space, family), _shapes(public.rows, space), beside)
+    fits = _Fits(rows, family, _start(rows, space, family), penalty_shapes(public.rows, space), beside)
     if weak is not None and (width := weak.width(fits.best, fits.information(fits.best))) > 1:
         fits = replace(fits, beside=beside / width)  # for large slopes, such as of separable classes
     return fits.found
@@ -126,9 +126,9 @@ class _Fits:
     @cached_property
     def losses(self) -> Vector:
         """Deviances of rows that are left out a fifth at a time, by complete fits to the others."""
-        fold = np.arange(len(self.rows.y)) % _FOLDS
+        fold = np.arange(len(self.rows.y)) % FOLDS
         total = np.zeros(len(self.penalties))
-        for turn in range(_FOLDS):
+        for turn in range(FOLDS):
             outer = fold == turn
             found = self._scored(self.penalties * float(np.mean(~outer)), self.coefs, ~outer)
             mean = self.family.mean(found @ self.rows.x[outer].T + self.rows.offset[outer])
@@ -183,7 +183,7 @@ def _start(rows: LabelledRows, space: WhitenedSpace, family: Family) -> Vector:
     return np.asarray(level * space.constant)
 
 
-def _shapes(rows: Matrix, space: WhitenedSpace) -> tuple[Matrix, Matrix]:
+def penalty_shapes(rows: Matrix, space: WhitenedSpace) -> tuple[Matrix, Matrix]:
     """Penalties on whitened slopes, and on slopes of standardised columns: of collinear ones few rows tell little."""
     shape = standardised_penalty(space, rows.std(axis=0))
     if space.intercept:

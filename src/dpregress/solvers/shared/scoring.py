@@ -95,8 +95,7 @@ def _stepped(
     eta = coef @ x.T + offset
     score = gradient(coef, eta)
     information = np.stack([(x * weight[:, None]).T @ x for weight in family.information(eta)]) + penalties
-    definite = least > _DEFINITE * np.trace(information, axis1=1, axis2=2)
-    step = _solved(information, score, definite=bool(definite.all()))
+    step = solved(information, score, least)
     along = step @ x.T
     part = np.minimum(1.0, family.link.longest / np.maximum(np.abs(along).max(axis=1), 1e-300))
     step *= part[:, None]
@@ -111,9 +110,22 @@ def _stepped(
     return moved, np.linalg.norm(step, axis=1) <= _CONVERGED * np.linalg.norm(moved, axis=1)
 
 
-def _solved(information: Matrix, score: Matrix, *, definite: bool) -> Matrix:
-    """The steps; of minimum norm where some directions may have no information."""
-    if definite:
+def solved(information: Matrix, score: Matrix, least: Vector) -> Matrix:
+    """The steps; of minimum norm where some directions may have no information.
+
+    Parameters
+    ----------
+    information : ndarray of shape (k, p, p)
+        With the penalties.
+    score : ndarray of shape (k, p)
+    least : ndarray of shape (k,)
+        The least eigenvalue of each penalty.
+
+    Returns
+    -------
+    steps : ndarray of shape (k, p)
+    """
+    if (least > _DEFINITE * np.trace(information, axis1=1, axis2=2)).all():
         return np.asarray(np.linalg.solve(information, score[:, :, None])[:, :, 0])
     rounding = float(np.finfo(float).eps * information.shape[1])
     return np.asarray(np.einsum("kij,kj->ki", np.linalg.pinv(information, rounding, hermitian=True), score))
