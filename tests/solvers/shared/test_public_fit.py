@@ -12,6 +12,7 @@ from dpregress import PublicMoments
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import BinomialFamily, Family, PoissonFamily, family_of
 from dpregress.public.whitening import from_public
+from dpregress.solvers.shared import public_fit
 from dpregress.solvers.shared.public_fit import RIDGES, PublicFit, fit_public
 from dpregress.solvers.shared.scoring import fisher_scoring
 from dpregress.solvers.shared.weak_prior import WeakPrior
@@ -97,3 +98,17 @@ def test_slopes_of_separable_classes_are_not_held_back(seed: int) -> None:
     weak = WeakPrior.of(space, np.eye(space.order), None)
     narrow = fit_public(PublicMoments.from_rows(x, y), space, BinomialFamily, replace(weak, root=30 * weak.root))
     assert np.abs(fit.rows.x @ fit.coef).max() > 2 * np.abs(narrow.rows.x @ narrow.coef).max()
+
+
+def test_some_of_many_rows_judge_penalties(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """The fit is to all rows: with the same penalty it is the same, and as precise."""
+    x, y = classes(np.random.default_rng(seed), 4_000)
+    whole, _ = fitted(x, y, BinomialFamily)
+    monkeypatch.setattr(public_fit, "_JUDGES", 1_000)
+    some, _ = fitted(x, y, BinomialFamily)
+    assert len(some.rows.y) == len(some.residuals) == 4_000
+    nearest = [min(np.abs(each.mean - other.mean).max() for other in whole.prior.among) for each in some.prior.among]
+    assert min(nearest) < 1e-9
+    away = some.coef - whole.coef
+    assert away @ whole.precision @ away < 5
+    np.testing.assert_allclose(np.trace(some.precision), np.trace(whole.precision), rtol=0.1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy as np
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import contrasts, probabilities
 from dpregress.public import PublicMoments
-from dpregress.solvers.shared.mixed_prior import Candidate, MixedPrior
-from dpregress.solvers.shared.public_fit import FOLDS, RIDGES, penalty_shapes
+from dpregress.solvers.shared.mixed_prior import NEGLIGIBLE, Candidate, MixedPrior
+from dpregress.solvers.shared.public_fit import FOLDS, RIDGES, judging, penalty_shapes
 from dpregress.solvers.shared.scoring import solved
 
 #: Steps, and the change of predictors below which they end: the next one would be its square.
@@ -118,7 +118,9 @@ def fit_public_classes(public: PublicMoments, space: WhitenedSpace, classes: int
         counts = np.bincount(public.labels.astype(np.intp), minlength=classes) + 0.5
         start = np.outer(space.constant, basis.T @ np.log(counts / counts.sum()))
     shapes = [np.asarray(np.kron(shape, each)) for shape in penalty_shapes(public.rows, space)]
-    return _Fits(x, public.labels, basis, start, shapes).found
+    every = judging(len(x))
+    fits = _Fits(x[::every], public.labels[::every], basis, start, shapes)
+    return fits.found if every == 1 else fits.of_all(x, public.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +139,10 @@ class _Fits:
 
     @cached_property
     def coefs(self) -> list[Matrix]:
-        return [softmax_scoring(self.x, self.labels, self.start, penalty=penalty) for penalty in self.penalties]
+        found = [self.start]
+        for penalty in self.penalties:  # neighbours are near
+            found.append(softmax_scoring(self.x, self.labels, self.start, penalty=penalty, begin=found[-1]))
+        return found[1:]
 
     @cached_property
     def losses(self) -> Vector:
@@ -146,18 +151,29 @@ class _Fits:
         return np.array(list(found))
 
     @property
-    def best(self) -> Matrix:
-        return np.asarray(self.coefs[int(np.argmin(self.losses))])
-
-    @property
     def found(self) -> PublicClasses:
-        dispersion = self._dispersion(self.best)
+        return self._known(self.coefs, self.penalties, self.losses)
+
+    def of_all(self, x: Matrix, labels: Vector) -> PublicClasses:
+        """Fits to all rows, with the penalties that some of them find likely."""
+        likely = np.flatnonzero(self.losses - self.losses.min() <= 2 * NEGLIGIBLE * self.found.dispersion).tolist()
+        penalties = [self.penalties[place] for place in likely]
+        whole = replace(self, x=x, labels=labels)
+        coefs = [
+            softmax_scoring(x, labels, self.start, penalty=penalty, begin=self.coefs[place])
+            for place, penalty in zip(likely, penalties, strict=True)
+        ]
+        return whole._known(coefs, penalties, self.losses[likely])
+
+    def _known(self, coefs: list[Matrix], penalties: list[Matrix], losses: Vector) -> PublicClasses:
+        best = coefs[int(np.argmin(losses))]
+        dispersion = self._dispersion(best)
         unit = dispersion * len(self.x) / self._freedom
         among = [
             Candidate(coef.ravel(), np.asarray((self.information(coef) + penalty) / unit), -loss / (2 * dispersion))
-            for coef, penalty, loss in zip(self.coefs, self.penalties, self.losses.tolist(), strict=True)
+            for coef, penalty, loss in zip(coefs, penalties, losses.tolist(), strict=True)
         ]
-        return PublicClasses(self.best, MixedPrior.of(self.best.ravel(), among), dispersion)
+        return PublicClasses(best, MixedPrior.of(best.ravel(), among), dispersion)
 
     def information(self, coef: Matrix) -> Matrix:
         return softmax_information(self.x, probabilities(self.x @ coef, self.basis), self.basis)

@@ -24,7 +24,7 @@ from dpregress.solvers.shared.posterior import Step, widening
 #: The share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-13
 #: Beside another one, a candidate that is less likely by this factor beforehand, as a logarithm, is left out.
-_NEGLIGIBLE = 20.0
+NEGLIGIBLE = 20.0
 #: Candidates that are less likely by this factor, as a logarithm, do not say how long a step may be.
 _UNLIKELY = 5.0
 #: The least share of a way that a prior holds back, and that it leaves.
@@ -58,7 +58,7 @@ class MixedPrior(Prior):
     def of(cls, coef: Vector, among: list[Candidate]) -> Self:
         """Of these candidates those that count, for a first score at ``coef``."""
         likeliest = max(each.log_weight for each in among)
-        counted = [each for each in among if likeliest - each.log_weight <= _NEGLIGIBLE]
+        counted = [each for each in among if likeliest - each.log_weight <= NEGLIGIBLE]
         return cls(coef, tuple(sorted(counted, key=lambda each: -each.log_weight)))
 
     @classmethod

@@ -11,7 +11,7 @@ import numpy as np
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import Family
 from dpregress.public import PublicMoments
-from dpregress.solvers.shared.mixed_prior import Candidate, MixedPrior
+from dpregress.solvers.shared.mixed_prior import NEGLIGIBLE, Candidate, MixedPrior
 from dpregress.solvers.shared.repair import standardised_penalty
 from dpregress.solvers.shared.scoring import penalised_scoring
 from dpregress.solvers.shared.weak_prior import WeakPrior
@@ -20,6 +20,8 @@ from dpregress.solvers.shared.weak_prior import WeakPrior
 _SMALLEST_DISPERSION = 1e-4
 #: Penalties on slopes, in rows: public rows are few.
 RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4)
+#: Of more rows, some judge penalties: what many rows say hardly depends on them.
+_JUDGES = 5_000
 #: Parts of the rows that are left out in turn.
 FOLDS = 5
 #: Deviances at penalties of less than a row count so many times: few rows with a level may be separable by chance.
@@ -45,6 +47,14 @@ class LabelledRows:
     weight: Vector
     offset: Vector
     y: Vector
+
+    @property
+    def some(self) -> LabelledRows:
+        """Those that judge penalties: all, or of many every so many."""
+        every = judging(len(self.y))
+        if every == 1:
+            return self
+        return LabelledRows(self.x[::every], self.weight[::every], self.offset[::every], self.y[::every])
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +107,10 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak
         offset, _ = space.exposure.offsets(public.exposure)
     rows = LabelledRows(x, space.weights(x), offset, y)
     beside = np.zeros((space.order, space.order)) if weak is None else weak.precision
-    fits = _Fits(rows, family, _start(rows, space, family), penalty_shapes(public.rows, space), beside)
+    fits = _Fits(rows.some, family, _start(rows, space, family), penalty_shapes(public.rows, space), beside)
     if weak is not None and (width := weak.width(fits.best, fits.information(fits.best))) > 1:
         fits = replace(fits, beside=beside / width)  # for large slopes, such as of separable classes
-    return fits.found
+    return fits.found if fits.rows is rows else fits.of_all(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,15 +152,26 @@ class _Fits:
 
     @property
     def found(self) -> PublicFit:
-        eta, (m, p) = self._predictor(self.best), self.rows.x.shape
+        return self._known(self.coefs, self.penalties, self.losses)
+
+    def of_all(self, rows: LabelledRows) -> PublicFit:
+        """Fits to all rows, with the penalties that some of them find likely."""
+        likely = self.losses - self.losses.min() <= 2 * NEGLIGIBLE * self.found.dispersion
+        whole = replace(self, rows=rows)
+        coefs = whole._scored(self.penalties[likely], self.coefs[likely])
+        return whole._known(coefs, self.penalties[likely], self.losses[likely])
+
+    def _known(self, coefs: Matrix, penalties: Matrix, losses: Vector) -> PublicFit:
+        best = np.asarray(coefs[int(np.argmin(losses))])
+        eta, (m, p) = self._predictor(best), self.rows.x.shape
         residuals = (self.rows.y - self.family.mean(eta)) * self.family.factor(eta)
         freedom, dispersion = max(m - p, 1), self._dispersion(residuals, eta)
         unit = dispersion * m / freedom
         among = [
             Candidate(coef, np.asarray((self.information(coef) + penalty) / unit), -float(loss) / (2 * dispersion))
-            for coef, penalty, loss in zip(self.coefs, self.penalties, self.losses, strict=True)
+            for coef, penalty, loss in zip(coefs, penalties, losses, strict=True)
         ]
-        return PublicFit(MixedPrior.of(self.best, among), dispersion, residuals, self.rows)
+        return PublicFit(MixedPrior.of(best, among), dispersion, residuals, self.rows)
 
     def information(self, coef: Vector) -> Matrix:
         x = self.rows.x
@@ -171,6 +192,11 @@ class _Fits:
         alike = (self.rows.y - unexplained) ** 2 / self.family.distribution.variance(unexplained)
         pearson = max(pearson, _SMALLEST_DISPERSION * float(np.mean(alike)))
         return max(pearson, 1.0) if self.family.distribution.fixed_dispersion else pearson
+
+
+def judging(m: int) -> int:
+    """Every so many of m rows judge penalties."""
+    return max(m // _JUDGES, 1)
 
 
 def _start(rows: LabelledRows, space: WhitenedSpace, family: Family) -> Vector:
