@@ -112,3 +112,13 @@ def test_some_of_many_rows_judge_penalties(monkeypatch: pytest.MonkeyPatch, seed
     away = some.coef - whole.coef
     assert away @ whole.precision @ away < 5
     np.testing.assert_allclose(np.trace(some.precision), np.trace(whole.precision), rtol=0.1)
+
+
+@pytest.mark.parametrize("m", [10_000, 12_345, 1_000_000])
+@pytest.mark.parametrize("period", [2, 3, 5, 7, 10])
+def test_judges_do_not_depend_on_what_comes_in_turn(m: int, period: int) -> None:
+    """As in a table of pairs of a case and a control. Deterministic: no seed can break it."""
+    places = public_fit.judging(m)
+    assert len(places) >= 4_900
+    shares = np.bincount(places % period, minlength=period) / len(places)
+    np.testing.assert_allclose(shares, 1 / period, rtol=0.1)

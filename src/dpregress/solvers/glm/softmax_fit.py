@@ -118,9 +118,9 @@ def fit_public_classes(public: PublicMoments, space: WhitenedSpace, classes: int
         counts = np.bincount(public.labels.astype(np.intp), minlength=classes) + 0.5
         start = np.outer(space.constant, basis.T @ np.log(counts / counts.sum()))
     shapes = [np.asarray(np.kron(shape, each)) for shape in penalty_shapes(public.rows, space)]
-    every = judging(len(x))
-    fits = _Fits(x[::every], public.labels[::every], basis, start, shapes)
-    return fits.found if every == 1 else fits.of_all(x, public.labels)
+    some = judging(len(x))
+    fits = _Fits(x[some], public.labels[some], basis, start, shapes)
+    return fits.found if len(some) == len(x) else fits.of_all(x, public.labels)
 
 
 @dataclass(frozen=True, eq=False)

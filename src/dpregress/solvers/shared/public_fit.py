@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import Family
@@ -22,6 +24,7 @@ _SMALLEST_DISPERSION = 1e-4
 RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4)
 #: Of more rows, some judge penalties: what many rows say hardly depends on them.
 _JUDGES = 5_000
+_GOLDEN = (math.sqrt(5) - 1) / 2
 #: Parts of the rows that are left out in turn.
 FOLDS = 5
 #: Deviances at penalties of less than a row count so many times: few rows with a level may be separable by chance.
@@ -48,13 +51,9 @@ class LabelledRows:
     offset: Vector
     y: Vector
 
-    @property
-    def some(self) -> LabelledRows:
-        """Those that judge penalties: all, or of many every so many."""
-        every = judging(len(self.y))
-        if every == 1:
-            return self
-        return LabelledRows(self.x[::every], self.weight[::every], self.offset[::every], self.y[::every])
+    def among(self, places: NDArray[np.intp]) -> LabelledRows:
+        """Some of them."""
+        return LabelledRows(self.x[places], self.weight[places], self.offset[places], self.y[places])
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +106,11 @@ def fit_public(public: PublicMoments, space: WhitenedSpace, family: Family, weak
         offset, _ = space.exposure.offsets(public.exposure)
     rows = LabelledRows(x, space.weights(x), offset, y)
     beside = np.zeros((space.order, space.order)) if weak is None else weak.precision
-    fits = _Fits(rows.some, family, _start(rows, space, family), penalty_shapes(public.rows, space), beside)
+    some = rows.among(judging(len(x)))
+    fits = _Fits(some, family, _start(rows, space, family), penalty_shapes(public.rows, space), beside)
     if weak is not None and (width := weak.width(fits.best, fits.information(fits.best))) > 1:
         fits = replace(fits, beside=beside / width)  # for large slopes, such as of separable classes
-    return fits.found if fits.rows is rows else fits.of_all(rows)
+    return fits.found if len(some.y) == len(y) else fits.of_all(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,9 +194,11 @@ class _Fits:
         return max(pearson, 1.0) if self.family.distribution.fixed_dispersion else pearson
 
 
-def judging(m: int) -> int:
-    """Every so many of m rows judge penalties."""
-    return max(m // _JUDGES, 1)
+def judging(m: int) -> NDArray[np.intp]:
+    """Places of the rows among m that judge penalties: all, or of many some, evenly and whatever comes in turn."""
+    if m < 2 * _JUDGES:
+        return np.arange(m)
+    return np.unique((np.arange(_JUDGES) * _GOLDEN % 1 * m).astype(np.intp))
 
 
 def _start(rows: LabelledRows, space: WhitenedSpace, family: Family) -> Vector:
