@@ -63,9 +63,8 @@ def plain(x: Matrix, y: Vector, classes: int) -> Callable[[Matrix], Matrix]:
     def design(rows: Matrix) -> Matrix:
         return np.column_stack([np.ones(len(rows)), (rows - centre) / spread])
 
-    coef = softmax_scoring(
-        design(x), y, np.zeros((x.shape[1] + 1, classes - 1)), penalty=np.eye((x.shape[1] + 1) * (classes - 1))
-    )
+    start = np.zeros((x.shape[1] + 1, classes - 1))
+    coef = softmax_scoring(design(x), y, start, penalty=np.eye(start.size))
     return lambda rows: np.asarray(softmax(design(rows) @ coef @ contrasts(classes).T, axis=1))
 
 

@@ -104,12 +104,8 @@ def plain(split: Split) -> float:
     x, y = split.private
     names = [f"x{j}" for j in range(x.shape[1])]
     space = _space(x, names)
-    coef = softmax_scoring(
-        space.whiten(x),
-        y,
-        np.zeros((space.order, split.classes - 1)),
-        penalty=np.eye(space.order * (split.classes - 1)),
-    )
+    start = np.zeros((space.order, split.classes - 1))
+    coef = softmax_scoring(space.whiten(x), y, start, penalty=np.eye(start.size))
     held, truth = split.held_out
     return log_loss(probabilities(space.whiten(held) @ coef, contrasts(split.classes)), truth)
 

@@ -11,7 +11,7 @@ import numpy as np
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import contrasts, probabilities
 from dpregress.public import PublicMoments
-from dpregress.solvers.shared.mixed_prior import NEGLIGIBLE, Candidate, MixedPrior
+from dpregress.solvers.shared.mixed_prior import Candidate, MixedPrior, likely
 from dpregress.solvers.shared.public_fit import FOLDS, RIDGES, judging, penalty_shapes
 from dpregress.solvers.shared.scoring import solved
 
@@ -71,7 +71,7 @@ def class_covariances(mean: Matrix, basis: Matrix) -> Vector:
 def softmax_scoring(
     x: Matrix, y: Vector, start: Matrix, *, penalty: Matrix | None = None, begin: Matrix | None = None
 ) -> Matrix:
-    """Coefficients of contrasts that maximise the log-likelihood less ``(B - start)' penalty (B - start) / 2``, flat.
+    """Coefficients of contrasts that maximise the log-likelihood less ``(B - start)' penalty (B - start) / 2``, B flat.
 
     Parameters
     ----------
@@ -147,8 +147,7 @@ class _Fits:
     @cached_property
     def losses(self) -> Vector:
         """Deviances of rows that are left out a fifth at a time, by complete fits to the others."""
-        found = map(self._left_out, self.coefs, self.penalties)
-        return np.array(list(found))
+        return np.array([self._left_out(*each) for each in zip(self.coefs, self.penalties, strict=True)])
 
     @property
     def found(self) -> PublicClasses:
@@ -156,14 +155,14 @@ class _Fits:
 
     def of_all(self, x: Matrix, labels: Vector) -> PublicClasses:
         """Fits to all rows, with the penalties that some of them find likely."""
-        likely = np.flatnonzero(self.losses - self.losses.min() <= 2 * NEGLIGIBLE * self.found.dispersion).tolist()
-        penalties = [self.penalties[place] for place in likely]
-        whole = replace(self, x=x, labels=labels)
+        dispersion = self._dispersion(self.coefs[int(np.argmin(self.losses))])
+        kept = likely(-self.losses / (2 * dispersion))
+        penalties = [self.penalties[place] for place in kept]
         coefs = [
             softmax_scoring(x, labels, self.start, penalty=penalty, begin=self.coefs[place])
-            for place, penalty in zip(likely, penalties, strict=True)
+            for place, penalty in zip(kept, penalties, strict=True)
         ]
-        return whole._known(coefs, penalties, self.losses[likely])
+        return replace(self, x=x, labels=labels)._known(coefs, penalties, self.losses[kept])
 
     def _known(self, coefs: list[Matrix], penalties: list[Matrix], losses: Vector) -> PublicClasses:
         best = coefs[int(np.argmin(losses))]

@@ -35,7 +35,7 @@ from dpregress.solvers.local.population import Population, population_of
 from dpregress.solvers.local.shrinkage import LinearMoments, ShrunkFit, shrunk_fit
 from dpregress.solvers.shared.budget import has_labels, has_prior
 from dpregress.solvers.shared.linear_prior import told_by_labels
-from dpregress.solvers.shared.public_fit import DIGITS, fit_public
+from dpregress.solvers.shared.public_fit import fit_public
 from dpregress.solvers.shared.stein import Scale, stein_scale
 from dpregress.solvers.shared.within_ends import mean_within
 
@@ -43,6 +43,8 @@ _STEPS = 100
 #: The largest change of a predictor in one step.
 _LONGEST = 3.0
 _FLAT = 1e-9
+#: Share of a covariance's trace below which an eigenvalue is rounding.
+_DIGITS = 1e-15
 #: How often slopes that a mean response cannot explain are shortened, by what factor, and the quantile of noise that is
 #: no remainder.
 _SHORTENINGS, _SHORTER, _SOLVED = 20, 0.8, 0.99
@@ -293,7 +295,7 @@ def _labelled_prior(facts: PublicFacts, message_plan: MessagePlan, response: Mea
         return None
     if is_straight(response) and float(response.slope(np.zeros(1))[0]) == 1:
         told = told_by_labels(space, facts.public.rows, labels)
-        return CoefficientPrior(told.coef, definite_inverse(told.covariance, DIGITS))
+        return CoefficientPrior(told.coef, definite_inverse(told.covariance, _DIGITS))
     if not has_prior(facts):
         return None
     family = exponential_family(response)

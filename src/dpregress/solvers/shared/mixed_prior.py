@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import definite_inverse, eigen
@@ -24,11 +25,16 @@ from dpregress.solvers.shared.posterior import Step, widening
 #: The share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-13
 #: Beside another one, a candidate that is less likely by this factor beforehand, as a logarithm, is left out.
-NEGLIGIBLE = 20.0
+_NEGLIGIBLE = 20.0
 #: Candidates that are less likely by this factor, as a logarithm, do not say how long a step may be.
 _UNLIKELY = 5.0
 #: The least share of a way that a prior holds back, and that it leaves.
 _LEAST = 1e-12
+
+
+def likely(log_weights: Vector) -> NDArray[np.intp]:
+    """Places of those that count beside the likeliest."""
+    return np.flatnonzero(log_weights.max() - log_weights <= _NEGLIGIBLE)
 
 
 class Candidate(NamedTuple):
@@ -57,8 +63,7 @@ class MixedPrior(Prior):
     @classmethod
     def of(cls, coef: Vector, among: list[Candidate]) -> Self:
         """Of these candidates those that count, for a first score at ``coef``."""
-        likeliest = max(each.log_weight for each in among)
-        counted = [each for each in among if likeliest - each.log_weight <= NEGLIGIBLE]
+        counted = [among[place] for place in likely(np.array([each.log_weight for each in among]))]
         return cls(coef, tuple(sorted(counted, key=lambda each: -each.log_weight)))
 
     @classmethod

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import Family
 from dpregress.public import PublicMoments
-from dpregress.solvers.shared.mixed_prior import NEGLIGIBLE, Candidate, MixedPrior
+from dpregress.solvers.shared.mixed_prior import Candidate, MixedPrior, likely
 from dpregress.solvers.shared.repair import standardised_penalty
 from dpregress.solvers.shared.scoring import penalised_scoring
 from dpregress.solvers.shared.weak_prior import WeakPrior
@@ -31,8 +31,6 @@ FOLDS = 5
 _SMALL_DOUBT = 1.1
 #: A mean without slopes is so far inside its range, as a share of it.
 _INSIDE = 0.01
-#: Share of an information's trace below which an eigenvalue is rounding.
-DIGITS = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,17 +154,16 @@ class _Fits:
 
     def of_all(self, rows: LabelledRows) -> PublicFit:
         """Fits to all rows, with the penalties that some of them find likely."""
-        likely = self.losses - self.losses.min() <= 2 * NEGLIGIBLE * self.found.dispersion
-        whole = replace(self, rows=rows)
-        coefs = whole._scored(self.penalties[likely], self.coefs[likely])
-        return whole._known(coefs, self.penalties[likely], self.losses[likely])
+        _, dispersion = self._spread(self.best)
+        kept, whole = likely(-self.losses / (2 * dispersion)), replace(self, rows=rows)
+        coefs = whole._scored(self.penalties[kept], self.coefs[kept])
+        return whole._known(coefs, self.penalties[kept], self.losses[kept])
 
     def _known(self, coefs: Matrix, penalties: Matrix, losses: Vector) -> PublicFit:
         best = np.asarray(coefs[int(np.argmin(losses))])
-        eta, (m, p) = self._predictor(best), self.rows.x.shape
-        residuals = (self.rows.y - self.family.mean(eta)) * self.family.factor(eta)
-        freedom, dispersion = max(m - p, 1), self._dispersion(residuals, eta)
-        unit = dispersion * m / freedom
+        residuals, dispersion = self._spread(best)
+        m, p = self.rows.x.shape
+        unit = dispersion * m / max(m - p, 1)
         among = [
             Candidate(coef, np.asarray((self.information(coef) + penalty) / unit), -float(loss) / (2 * dispersion))
             for coef, penalty, loss in zip(coefs, penalties, losses, strict=True)
@@ -184,14 +181,15 @@ class _Fits:
         x, y, offset = self.rows.x[among], self.rows.y[among], self.rows.offset[among]
         return penalised_scoring(x, y, self.family, self.start, penalties, offset, begin)
 
-    def _dispersion(self, residuals: Vector, eta: Vector) -> float:
-        """That of Pearson's residuals, and at least a share of that without slopes."""
-        m, p = self.rows.x.shape
+    def _spread(self, coef: Vector) -> tuple[Vector, float]:
+        """Residuals, and the dispersion: that of Pearson's residuals, and at least a share of that without slopes."""
+        eta, (m, p) = self._predictor(coef), self.rows.x.shape
+        residuals = (self.rows.y - self.family.mean(eta)) * self.family.factor(eta)
         pearson = float(np.sum(residuals**2 / np.maximum(self.family.information(eta), 1e-12)) / max(m - p, 1))
         unexplained = self.family.mean(self._predictor(self.start))
         alike = (self.rows.y - unexplained) ** 2 / self.family.distribution.variance(unexplained)
         pearson = max(pearson, _SMALLEST_DISPERSION * float(np.mean(alike)))
-        return max(pearson, 1.0) if self.family.distribution.fixed_dispersion else pearson
+        return residuals, max(pearson, 1.0) if self.family.distribution.fixed_dispersion else pearson
 
 
 def judging(m: int) -> NDArray[np.intp]:
