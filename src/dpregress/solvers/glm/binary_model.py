@@ -30,6 +30,8 @@ from dpregress.solvers.shared.surrogate import SurrogateRows
 _SEPARATED = 4.0
 #: Share of their second moment that a clip may take from residuals of shortened rows.
 _CUT = 0.02
+#: The largest bound of a remainder, in times the farthest surrogate row: private ones may be farther out.
+_FARTHEST = 4.0
 #: Rows are whole within so many radii. Steps were too long where far rows decide, with two and more.
 _REACH = 1.4
 #: Shares of gradients within the clips that are considered.
@@ -64,6 +66,11 @@ class BinaryModel(FamilyModel):
 
     def _with(self, rows: SurrogateRows) -> BinaryModel:
         return replace(self, rows=rows, gram=self.gram + rows.second - self.rows.second)
+
+    @property
+    def farthest(self) -> float:
+        """Of residuals of at most 1: that of private rows several times as far out as surrogate rows."""
+        return _FARTHEST * float(np.linalg.norm(self.rows.unweighted.x, axis=1).max())
 
     def dispersion(self, coef: Vector) -> float:  # noqa: ARG002  # that of a class
         return 1.0

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,15 +54,15 @@ from dpregress.queries import (
 from dpregress.releases import ANYWHERE
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between
-from dpregress.solvers.glm.asked_remainder import AskedRemainder
 from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.design import design_shares, released_design
-from dpregress.solvers.glm.estimates import released_squares, scored_estimates
+from dpregress.solvers.glm.estimates import released_squares, scored_estimates, untruncated
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.rare_counts import hidden_events, with_events
 from dpregress.solvers.glm.released_information import released_difference, with_difference
 from dpregress.solvers.glm.score_loop import Beginning, LabelsContradicted, take_steps
 from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
+from dpregress.solvers.shared.asked_remainder import AskedRemainder
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, joint_budget, leaving_steps
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
@@ -186,11 +187,11 @@ class ScoreSteps(FactSolver):
 
     @property
     def rounds(self) -> int:
-        asked = len(self._spend) + len(self._steps) + (self.family == BinomialFamily and "remainder" in self._spend)
+        asked = len(self._spend) + len(self._steps) + ("remainder" in self._spend)
         if not self._labelled or self.family.distribution == BinomialFamily.distribution:
             return asked
         other = self._without_labels
-        return max(asked, 1 + len(other._spend) + len(other._steps))
+        return max(asked, 2 + len(other._spend) + len(other._steps))
 
     def solve(self, ask: Ask) -> Solution:
         rate = self._rate(ask) if self.family == BinomialFamily else None
@@ -249,7 +250,8 @@ class ScoreSteps(FactSolver):
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
         begin, beyond = self._begin(model, coef, prior, weak), None
         if "remainder" in self._spend:
-            beyond = AskedRemainder(ask, model, self._spend["remainder"], n, wider=levels is None)
+            ordinary = partial(untruncated, model)
+            beyond = AskedRemainder(ask, model.truncation, ordinary, self._spend["remainder"], n, model.farthest)
         steps = take_steps(ask, model, begin, self._steps, penalty, n, told, beyond)
         coef, equation = steps.coef, None
         answer, wide = (None, None) if beyond is None else (beyond.first, beyond.wide)

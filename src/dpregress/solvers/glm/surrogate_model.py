@@ -87,6 +87,11 @@ class FamilyModel(ScoreModel):
         """The share of rows whose predictors a step moves by no more than the longest."""
         return MOST_ROWS
 
+    @property
+    def farthest(self) -> float:
+        """The largest bound of a remainder that is of any use."""
+        return math.inf
+
     @abstractmethod
     def question(self, coef: Vector, spend: GDP) -> ClippedScore | ClippedGradient: ...
 

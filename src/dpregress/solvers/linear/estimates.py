@@ -14,6 +14,7 @@ from dpregress.coordinates import Matrix, Vector
 from dpregress.queries import Ask, ClippedGradient, ClippedScore, ScoreRemainder
 from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.linear.scores import Scores
+from dpregress.solvers.shared.asked_remainder import AskedRemainder
 from dpregress.solvers.shared.explained import Evidence
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.remainder import Remainder, Truncation, Untruncated
@@ -23,13 +24,13 @@ from dpregress.solvers.shared.unresolved import unidentified_directions
 
 @dataclass(frozen=True, eq=False)
 class FinalScore:
-    """The last score of a fit with what is known about it.
+    """The last score of a fit, or the one at the fit, with what is known about it.
 
     Attributes
     ----------
     scores : Scores
     coef : ndarray of shape (p,)
-        The fit.
+        Where it is asked.
     clip : float
         That of the last score.
     levels : Magnitudes
@@ -49,7 +50,7 @@ class FinalScore:
 
     @property
     def query(self) -> ClippedScore | ClippedGradient:
-        """The score at the fit."""
+        """The score there."""
         return self.scores.question(self.coef, self.clip)
 
     @cached_property
@@ -67,6 +68,17 @@ class FinalScore:
         slope = np.asarray(self.scores.mixed.matrix + self.truncation.weighted)
         taken = slope - self._left
         return Untruncated(slope, lambda coef: np.asarray(taken @ (coef - self.coef)))
+
+    def remainder(
+        self, ask: Ask, spend: GDP | None, step: GDP, wider: GDP | None, n: int
+    ) -> tuple[Remainder | None, GDP]:
+        """What weights and the clip take from the score, asked before it, and what is left of its cost."""
+        if spend is None:
+            return None, step
+        beyond = AskedRemainder(ask, lambda *_: self.truncation, lambda _: self.untruncated(), spend, n)
+        left, first, wide = beyond(self.query, step, wider), beyond.first, beyond.wide
+        assert first is not None
+        return Remainder(first, self.untruncated(), wide), left
 
     def meat(self, ask: Ask, query: ScoreRemainder | None, spend: GDP | None, n: int) -> Meat:
         """The second moment of contributions to the score, and to its remainder if there is one.

@@ -64,7 +64,7 @@ from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Taken, most_left
 from dpregress.solvers.shared.public_prior import PublicLabels
 from dpregress.solvers.shared.radius_plan import HIDDEN, plan_unlabelled
-from dpregress.solvers.shared.remainder import Remainder, ask_remainder, ask_wider, remainder_share
+from dpregress.solvers.shared.remainder import Remainder, remainder_share
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
 from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.surrogate import shows_lengths
@@ -155,8 +155,9 @@ class Residual(FactSolver):
 
     @property
     def rounds(self) -> int:
-        """The largest number, with a second Gram matrix, without trusted labels, and with far rows."""
-        return len(self._spend) + 2 * ("far" in self._spend) + len(self._steps) * (1 + self.labelled) + self._may_repeat
+        """The largest number, with a second Gram matrix, without trusted labels, and with far rows or a wrong model."""
+        more = 2 if "far" in self._spend else "remainder" in self._spend
+        return len(self._spend) + more + len(self._steps) * (1 + self.labelled) + self._may_repeat
 
     @property
     def _scores(self) -> GDP:
@@ -273,13 +274,16 @@ class Residual(FactSolver):
             clip = scores.planned_clip(posterior.coef, levels, spend, n) if known is None else known
             if look:
                 clipped = scores.clipped(sizes.levels, clip)
+            if last:
+                final = FinalScore(scores, posterior.coef, clip, levels, dispersion, self._mean_weight(space))
+                remainder, spend = final.remainder(ask, self._spend.get("remainder"), spend, kept and kept.wider, n)
             slack += 0.0 if trusted else clipped**2 / space.order
             step, score = scores.step(ask, posterior.coef, levels, clip, spend, penalty, n)
             told.append(score)
             trusted = trusted and posterior.inflated(step) is posterior
             taken.append(Taken(posterior.coef, step, slack, most_left(step.system, mixed.off, clipped)))
             posterior = prior.after(taken)
-        return self._finished(ask, found, posterior, told, levels, clip, dispersion, kept)
+        return self._finished(ask, found, posterior, told, final, remainder, kept)
 
     # ------------------------------------------------------------------ without
 
@@ -312,6 +316,10 @@ class Residual(FactSolver):
                 prior = replace(prior, variance=variance)
                 beyond = start.shows_beyond(sizes)
             clip, latest = scores.planned_clip(coef, sizes.levels, spend, n), f"levels {turn}" in self._spend
+            if turn == len(steps) - 1:
+                dispersion = self._dispersion(sizes.levels, space)
+                final = FinalScore(scores, coef, clip, sizes.levels, dispersion, self._mean_weight(space))
+                remainder, spend = final.remainder(ask, self._spend.get("remainder"), spend, kept and kept.wider, n)
             step, score = scores.step(ask, coef, sizes.levels, clip, spend, penalty, n, latest=latest)
             told.append(score)
             # the Gram matrix is noisy, and the clipped correlation has a smaller slope than the system
@@ -319,8 +327,7 @@ class Residual(FactSolver):
             taken.append(Taken(coef, step, slack, most_left(step.system, mixed.off, score.clipped)))
             posterior = prior.after(taken)
             coef = posterior.coef
-        dispersion = self._dispersion(sizes.levels, space)
-        solution = self._finished(ask, found, posterior, told, sizes.levels, clip, dispersion, kept)
+        solution = self._finished(ask, found, posterior, told, final, remainder, kept)
         return replace(solution, reach=ANYWHERE) if beyond else solution
 
     # ------------------------------------------------------------------ what both share
@@ -376,37 +383,30 @@ class Residual(FactSolver):
         found: _Found,
         posterior: Posterior,
         told: Sequence[LinearScore],
-        levels: Magnitudes,
-        clip: float,
-        dispersion: float,
+        last: FinalScore,
+        remainder: Remainder | None,
         kept: Kept | None,
     ) -> Solution:
         """Release the second moment of scores, and update the intercept by the released mean residual."""
         space, mixed, coef, n = found.scores.space, found.scores.mixed, posterior.coef, self.facts.n
         way = Way(coef - told[0].asked, posterior.known)
-        hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema, way)
+        hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(last.levels), self.facts.schema, way)
         if kept is not None:  # what far rows say otherwise is as much as the coefficients may be off
             move = rescaling(ask, space, coef, mixed.matrix, kept.votes)
             coef, hidden = coef + move, hidden + np.outer(move, move)
-        covariance = posterior.known
-        final = FinalScore(found.scores, coef, clip, levels, dispersion, self._mean_weight(space))
-        truncation, remainder = final.truncation, None
-        if "remainder" in self._spend:
-            answer = ask_remainder(ask, final.query, truncation, self._spend["remainder"], n)
-            wide = None if kept is None else ask_wider(ask, answer.query, truncation, kept.wider, n)
-            remainder = Remainder(answer, final.untruncated(), wide)
-        query = None if remainder is None else remainder.answer.query
+        covariance, final = posterior.known, replace(last, coef=coef)
+        query = None if remainder is None else ScoreRemainder(final.query, remainder.answer.query.bound)
         meat = final.meat(ask, query, self._spend.get("squares"), n)
         equation = self._mean_residual(ask, found, final) if "mean" in self._spend else None
         result = final.estimates(told, meat, equation, hidden, n, remainder)
-        if remainder is not None:
-            coef = coef + remainder.move(coef, penalty=self._penalty(space)).value
+        if remainder is not None and kept is None:  # far rows are predicted by their votes
+            coef = coef + replace(remainder, wide=None).move(coef, penalty=self._penalty(space)).value
         if equation is not None:
             doubt = float(equation.slope[0] @ covariance @ equation.slope[0]) + equation.bias
-            doubt = min(doubt, dispersion)  # a mean residual is no larger than residuals are
+            doubt = min(doubt, final.dispersion)  # a mean residual is no larger than residuals are
             gain = gain_of(equation.value, doubt, equation.privacy)
             coef = coef + gain * float(equation.value[0]) * space.constant
-        sampling = dispersion / n * np.linalg.inv(mixed.matrix)
+        sampling = final.dispersion / n * np.linalg.inv(mixed.matrix)
         uncertainty = Uncertainty(posterior.privacy, sampling + covariance + hidden)
         system, reach = self._system(space, mixed.matrix), self.facts.credible_bounds or ANYWHERE
         return Solution(coef, system, space, None, uncertainty, result, reach=reach)

@@ -1,0 +1,69 @@
+"""The remainder of the last score, and where the model is wrong by more than noise a second one with a wider bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from dpregress.accounting import GDP, split
+from dpregress.coordinates import Vector
+from dpregress.queries import Ask, ClippedGradient, ClippedScore, ScoreRemainder
+from dpregress.solvers.shared.remainder import Answer, Remainder, Truncation, Untruncated, ask_remainder, ask_wider
+
+#: The share of the last score for the wider remainder, and its noise in standard deviations of a mean score's sampling
+#: error.
+_WIDER, _NOISE = 1 / 4, 3.0
+
+
+class AskedRemainder:
+    """What weights and clips take from the last score, asked before it, where it is asked.
+
+    Where the first remainder stands out from its noise, neither T nor surrogate rows say what its bound takes in turn,
+    and a part of the last score's cost pays for one with a wider bound.
+
+    Parameters
+    ----------
+    ask : Ask
+    truncation : callable
+        What weights and a clip take from a score at some coefficients, by surrogate rows.
+    untruncated : callable
+        The ordinary score by the model, where this remainder is asked.
+    spend : GDP
+        Of the first remainder.
+    n : int
+        Private rows.
+    most : float, optional
+        The largest bound of the wider one.
+
+    Attributes
+    ----------
+    first, wide : Answer or None
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        truncation: Callable[[Vector, float], Truncation],
+        untruncated: Callable[[ScoreRemainder], Untruncated],
+        spend: GDP,
+        n: int,
+        most: float = math.inf,
+    ) -> None:
+        self._ask, self._truncation, self._untruncated = ask, truncation, untruncated
+        self._spend, self._n, self._most = spend, n, most
+        self.first: Answer | None = None
+        self.wide: Answer | None = None
+
+    def __call__(self, score: ClippedScore | ClippedGradient, spend: GDP, wider: GDP | None = None) -> GDP:
+        """Ask it, and say what is left of the score's cost; ``wider`` is what has been kept for the wider one."""
+        ask, n, taken = self._ask, self._n, self._truncation(score.coef, score.clip)
+        first = self.first = ask_remainder(ask, score, taken, self._spend, n)
+        if wider is not None:
+            self.wide = ask_wider(ask, first.query, taken, wider, n)
+            return spend
+        wrong = Remainder(first, self._untruncated(first.query)).stands_out(score.coef, n)
+        if not wrong or self._most <= first.query.bound:
+            return spend
+        left, kept = split(spend, (1 - _WIDER, _WIDER))
+        self.wide = ask_wider(ask, first.query, taken, kept, n, noise=_NOISE, most=self._most)
+        return left
