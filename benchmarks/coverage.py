@@ -57,6 +57,7 @@ DESIGNS = (
     "linear rare 0", "linear rare 1", "linear rare 3", "linear rare 30", "linear missing", "linear skewed-columns",
     "linear lognormal", "linear concave",
     "logistic", "logistic quadratic", "poisson", "poisson overdispersed", "gamma", "multinomial",
+    "linear folded", "logistic folded", "poisson folded", "gamma folded",
 )  # fmt: skip
 ERRORS = {
     "t5": lambda rng, x: rng.standard_t(5, size=len(x)) / np.sqrt(5 / 3),
@@ -65,6 +66,8 @@ ERRORS = {
 }
 #: Columns that are exponentials of so many standard deviations.
 _LOGNORMAL = {"skewed-columns": 0.5, "lognormal": 1.0, "concave": 1.0}
+#: Where far rows of a folded design are along the first column, and how many.
+_FAR, _FAR_SHARE = 8.0, 0.02
 
 
 @dataclass(frozen=True)
@@ -100,12 +103,19 @@ def drawn(design: str, n: int, rng: np.random.Generator, *, shift: float = 0.0) 
     x = np.sqrt(0.7) * rng.normal(size=(n, d)) + np.sqrt(0.3) * rng.normal(size=(n, 1)) + shift
     if kind in _LOGNORMAL:
         x = np.exp(x * _LOGNORMAL[kind])
+    far = np.zeros(n, dtype=bool)
+    if kind == "folded":
+        far = rng.random(n) < _FAR_SHARE
+        x[far, 0] = rng.choice([-_FAR, _FAR], far.sum()) + rng.normal(size=far.sum())
     if kind.startswith("rare"):
         x[:, -1] = 0.0
         x[rng.permutation(n)[: round(int(kind.split()[1]) * n / 10_000)], -1] = 1.0
-    eta = x @ np.linspace(-1, 1, d) / (1 if model in ("linear", "logistic", "multinomial") else 3)
+    slopes = np.linspace(-1, 1, d) / (1 if model in ("linear", "logistic", "multinomial") else 3)
+    eta = x @ slopes
     if kind == "quadratic":
         eta = eta + 0.3 * (x[:, 0] ** 2 + x[:, 0] * x[:, 1])
+    if kind == "folded":  # far out the first slope has half its size and the other sign
+        eta = eta - np.where(far, 1.5, 0.0) * slopes[0] * x[:, 0]
     if kind == "concave":  # the first slope of -1 becomes twice a square root
         eta = eta + x[:, 0] - 2 * np.sqrt(x[:, 0])
     if model == "linear":
@@ -147,7 +157,7 @@ def truth(design: str) -> Vector:
     """The coefficients of the population, of a million rows where no formula has them."""
     model, _, kind = design.partition(" ")
     x, y = drawn(design, POPULATION, np.random.default_rng(0))
-    if kind == "quadratic" or kind in _LOGNORMAL or model == "multinomial":
+    if kind in ("quadratic", "folded") or kind in _LOGNORMAL or model == "multinomial":
         return likelihood(FAMILIES[model], x, y)
     slopes = np.linspace(-1, 1, columns(design)) / (1 if model in ("linear", "logistic") else 3)
     return np.append({"linear": 0.0, "logistic": -0.5}.get(model, 1.0), slopes)
@@ -161,7 +171,9 @@ def sampled(cell: Cell, rng: np.random.Generator) -> Sample:
     if cell.design.endswith("missing"):  # responses are missing more often where the first column is large
         y = np.where(rng.uniform(size=cell.n) < 0.3 * expit(2 * x[:, 0]), np.nan, y)
     kind = cell.design.partition(" ")[2]
-    low, high = (0.0, 20.0 if kind == "skewed-columns" else 100.0) if kind in _LOGNORMAL else (-6.0, 6.0)
+    low, high = (-20.0, 20.0) if kind == "folded" else (-6.0, 6.0)
+    if kind in _LOGNORMAL:
+        low, high = 0.0, 20.0 if kind == "skewed-columns" else 100.0
     known = {f"x{place}": Numeric(low, high) for place in range(x.shape[1])}
     if cell.design.startswith("linear rare"):
         known[f"x{x.shape[1] - 1}"] = Numeric(0, 1)

@@ -312,8 +312,9 @@ def folded(rng: np.random.Generator, rows: int) -> tuple[Matrix, Vector]:
     return x, (rng.random(rows) < 1 / (1 + np.exp(np.where(far, 0.5, -2.0) * x[:, 0]))).astype(float)
 
 
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
 @pytest.mark.parametrize("wrong", [True, False])
-def test_where_a_model_is_wrong_a_wider_remainder_is_asked(wrong: bool, seed: int) -> None:
+def test_where_a_model_is_wrong_a_wider_remainder_is_asked(wrong: bool, family: str, seed: int) -> None:
     """A quarter of the last score's cost pays for it.
 
     Of a right model noise alone exceeds ``1 + 2 sqrt(2 / p)`` variances in one fit of twenty: the draws are fixed.
@@ -322,8 +323,11 @@ def test_where_a_model_is_wrong_a_wider_remainder_is_asked(wrong: bool, seed: in
     x, y = folded(rng, N)
     if not wrong:
         x[:, 0], y = rng.normal(size=N), (rng.random(N) < 1 / (1 + np.exp(-x[:, 1]))).astype(float)
+    if family == "poisson":
+        rate = np.where(np.abs(x[:, 0]) > 5, -0.05, 0.4) * x[:, 0] if wrong else 0.4 * x[:, 1]
+        y = rng.poisson(np.exp(1 + rate)).astype(float)
     public = PublicMoments.from_rows(rng.normal(size=(M, len(NAMES))))
-    solver = ScoreSteps(facts(public), family_of("binomial"), GDP(3.0), 0.0)
+    solver = ScoreSteps(facts(public), family_of(family), GDP(3.0), 0.0)
     _, questions = run(solver, x, y, 3.0, SeededSampler(rng))
     asked = [(query, spend) for query, spend in questions if isinstance(query, ScoreRemainder)]
     assert len(asked) == 1 + wrong

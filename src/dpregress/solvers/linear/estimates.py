@@ -17,20 +17,23 @@ from dpregress.solvers.linear.scores import Scores
 from dpregress.solvers.shared.asked_remainder import AskedRemainder
 from dpregress.solvers.shared.explained import Evidence
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.remainder import Remainder, Truncation, Untruncated
+from dpregress.solvers.shared.remainder import Remainder, Truncation, Untruncated, ask_remainder, ask_wider
 from dpregress.solvers.shared.sandwich import MeanEquation, Meat, released_meat, unshrunk
 from dpregress.solvers.shared.unresolved import unidentified_directions
+
+#: The share of the mean residual for a wider remainder where the model is wrong.
+_WIDER = 1 / 2
 
 
 @dataclass(frozen=True, eq=False)
 class FinalScore:
-    """The last score of a fit, or the one at the fit, with what is known about it.
+    """The last score of a fit with what is known about it.
 
     Attributes
     ----------
     scores : Scores
     coef : ndarray of shape (p,)
-        Where it is asked.
+        The fit.
     clip : float
         That of the last score.
     levels : Magnitudes
@@ -50,7 +53,7 @@ class FinalScore:
 
     @property
     def query(self) -> ClippedScore | ClippedGradient:
-        """The score there."""
+        """The score at the fit."""
         return self.scores.question(self.coef, self.clip)
 
     @cached_property
@@ -70,15 +73,21 @@ class FinalScore:
         return Untruncated(slope, lambda coef: np.asarray(taken @ (coef - self.coef)))
 
     def remainder(
-        self, ask: Ask, spend: GDP | None, step: GDP, wider: GDP | None, n: int
-    ) -> tuple[Remainder | None, GDP]:
-        """What weights and the clip take from the score, asked before it, and what is left of its cost."""
-        if spend is None:
-            return None, step
-        beyond = AskedRemainder(ask, lambda *_: self.truncation, lambda _: self.untruncated(), spend, n)
-        left, first, wide = beyond(self.query, step, wider), beyond.first, beyond.wide
-        assert first is not None
-        return Remainder(first, self.untruncated(), wide), left
+        self, ask: Ask, spend: GDP, mean: GDP | None, wider: GDP | None, n: int
+    ) -> tuple[Remainder, GDP | None]:
+        """What weights and the clip take from the score, and what is left of the cost of the mean residual.
+
+        ``wider`` is what was kept for the one with the wider bound, if there are far rows.
+        """
+        ordinary = self.untruncated()
+        if wider is None and mean is not None:
+            asked = AskedRemainder(ask, lambda *_: self.truncation, lambda _: ordinary, spend, n, _WIDER)
+            mean = asked(self.query, mean)
+            assert asked.first is not None
+            return Remainder(asked.first, ordinary, asked.wide), mean
+        answer = ask_remainder(ask, self.query, self.truncation, spend, n)
+        wide = None if wider is None else ask_wider(ask, answer.query, self.truncation, wider, n)
+        return Remainder(answer, ordinary, wide), mean
 
     def meat(self, ask: Ask, query: ScoreRemainder | None, spend: GDP | None, n: int) -> Meat:
         """The second moment of contributions to the score, and to its remainder if there is one.

@@ -64,7 +64,7 @@ from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Posterior, Taken, most_left
 from dpregress.solvers.shared.public_prior import PublicLabels
 from dpregress.solvers.shared.radius_plan import HIDDEN, plan_unlabelled
-from dpregress.solvers.shared.remainder import Remainder, remainder_share
+from dpregress.solvers.shared.remainder import remainder_share
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
 from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.surrogate import shows_lengths
@@ -274,16 +274,13 @@ class Residual(FactSolver):
             clip = scores.planned_clip(posterior.coef, levels, spend, n) if known is None else known
             if look:
                 clipped = scores.clipped(sizes.levels, clip)
-            if last:
-                final = FinalScore(scores, posterior.coef, clip, levels, dispersion, self._mean_weight(space))
-                remainder, spend = final.remainder(ask, self._spend.get("remainder"), spend, kept and kept.wider, n)
             slack += 0.0 if trusted else clipped**2 / space.order
             step, score = scores.step(ask, posterior.coef, levels, clip, spend, penalty, n)
             told.append(score)
             trusted = trusted and posterior.inflated(step) is posterior
             taken.append(Taken(posterior.coef, step, slack, most_left(step.system, mixed.off, clipped)))
             posterior = prior.after(taken)
-        return self._finished(ask, found, posterior, told, final, remainder, kept)
+        return self._finished(ask, found, posterior, told, levels, clip, dispersion, kept)
 
     # ------------------------------------------------------------------ without
 
@@ -316,10 +313,6 @@ class Residual(FactSolver):
                 prior = replace(prior, variance=variance)
                 beyond = start.shows_beyond(sizes)
             clip, latest = scores.planned_clip(coef, sizes.levels, spend, n), f"levels {turn}" in self._spend
-            if turn == len(steps) - 1:
-                dispersion = self._dispersion(sizes.levels, space)
-                final = FinalScore(scores, coef, clip, sizes.levels, dispersion, self._mean_weight(space))
-                remainder, spend = final.remainder(ask, self._spend.get("remainder"), spend, kept and kept.wider, n)
             step, score = scores.step(ask, coef, sizes.levels, clip, spend, penalty, n, latest=latest)
             told.append(score)
             # the Gram matrix is noisy, and the clipped correlation has a smaller slope than the system
@@ -327,7 +320,8 @@ class Residual(FactSolver):
             taken.append(Taken(coef, step, slack, most_left(step.system, mixed.off, score.clipped)))
             posterior = prior.after(taken)
             coef = posterior.coef
-        solution = self._finished(ask, found, posterior, told, final, remainder, kept)
+        dispersion = self._dispersion(sizes.levels, space)
+        solution = self._finished(ask, found, posterior, told, sizes.levels, clip, dispersion, kept)
         return replace(solution, reach=ANYWHERE) if beyond else solution
 
     # ------------------------------------------------------------------ what both share
@@ -383,37 +377,42 @@ class Residual(FactSolver):
         found: _Found,
         posterior: Posterior,
         told: Sequence[LinearScore],
-        last: FinalScore,
-        remainder: Remainder | None,
+        levels: Magnitudes,
+        clip: float,
+        dispersion: float,
         kept: Kept | None,
     ) -> Solution:
         """Release the second moment of scores, and update the intercept by the released mean residual."""
         space, mixed, coef, n = found.scores.space, found.scores.mixed, posterior.coef, self.facts.n
         way = Way(coef - told[0].asked, posterior.known)
-        hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(last.levels), self.facts.schema, way)
+        hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema, way)
         if kept is not None:  # what far rows say otherwise is as much as the coefficients may be off
             move = rescaling(ask, space, coef, mixed.matrix, kept.votes)
             coef, hidden = coef + move, hidden + np.outer(move, move)
-        covariance, final = posterior.known, replace(last, coef=coef)
-        query = None if remainder is None else ScoreRemainder(final.query, remainder.answer.query.bound)
+        covariance = posterior.known
+        final = FinalScore(found.scores, coef, clip, levels, dispersion, self._mean_weight(space))
+        spend, mean, remainder = self._spend.get("remainder"), self._spend.get("mean"), None
+        if spend is not None:
+            remainder, mean = final.remainder(ask, spend, mean, None if kept is None else kept.wider, n)
+        query = None if remainder is None else remainder.answer.query
         meat = final.meat(ask, query, self._spend.get("squares"), n)
-        equation = self._mean_residual(ask, found, final) if "mean" in self._spend else None
+        equation = None if mean is None else self._mean_residual(ask, mean, final)
         result = final.estimates(told, meat, equation, hidden, n, remainder)
         if remainder is not None and kept is None:  # far rows are predicted by their votes
             coef = coef + replace(remainder, wide=None).move(coef, penalty=self._penalty(space)).value
         if equation is not None:
             doubt = float(equation.slope[0] @ covariance @ equation.slope[0]) + equation.bias
-            doubt = min(doubt, final.dispersion)  # a mean residual is no larger than residuals are
+            doubt = min(doubt, dispersion)  # a mean residual is no larger than residuals are
             gain = gain_of(equation.value, doubt, equation.privacy)
             coef = coef + gain * float(equation.value[0]) * space.constant
-        sampling = final.dispersion / n * np.linalg.inv(mixed.matrix)
+        sampling = dispersion / n * np.linalg.inv(mixed.matrix)
         uncertainty = Uncertainty(posterior.privacy, sampling + covariance + hidden)
         system, reach = self._system(space, mixed.matrix), self.facts.credible_bounds or ANYWHERE
         return Solution(coef, system, space, None, uncertainty, result, reach=reach)
 
-    def _mean_residual(self, ask: Ask, found: _Found, final: FinalScore) -> MeanEquation:
+    def _mean_residual(self, ask: Ask, spend: GDP, final: FinalScore) -> MeanEquation:
         """The released mean residual between wide bounds."""
-        spend, space, coef = self._spend["mean"], found.scores.space, final.coef
+        space, coef = final.scores.space, final.coef
         per_unit = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), spend, self.facts.n)
         upper = final.levels.best_clip(lambda clip: per_unit * clip)
         answer = ask(MeanResidual(space, GaussianFamily, coef, -upper, upper), spend)

@@ -10,16 +10,15 @@ from dpregress.coordinates import Vector
 from dpregress.queries import Ask, ClippedGradient, ClippedScore, ScoreRemainder
 from dpregress.solvers.shared.remainder import Answer, Remainder, Truncation, Untruncated, ask_remainder, ask_wider
 
-#: The share of the last score for the wider remainder, and its noise in standard deviations of a mean score's sampling
-#: error.
-_WIDER, _NOISE = 1 / 4, 3.0
+#: The noise of the wider remainder, in standard deviations of a mean score's sampling error.
+_NOISE = 3.0
 
 
 class AskedRemainder:
-    """What weights and clips take from the last score, asked before it, where it is asked.
+    """What weights and clips take from a score, where it is asked.
 
     Where the first remainder stands out from its noise, neither T nor surrogate rows say what its bound takes in turn,
-    and a part of the last score's cost pays for one with a wider bound.
+    and a part of the cost of what is asked next pays for one with a wider bound.
 
     Parameters
     ----------
@@ -32,6 +31,8 @@ class AskedRemainder:
         Of the first remainder.
     n : int
         Private rows.
+    share : float
+        Of what is asked next, for the wider one.
     most : float, optional
         The largest bound of the wider one.
 
@@ -47,23 +48,21 @@ class AskedRemainder:
         untruncated: Callable[[ScoreRemainder], Untruncated],
         spend: GDP,
         n: int,
+        share: float,
         most: float = math.inf,
     ) -> None:
         self._ask, self._truncation, self._untruncated = ask, truncation, untruncated
-        self._spend, self._n, self._most = spend, n, most
+        self._spend, self._n, self._share, self._most = spend, n, share, most
         self.first: Answer | None = None
         self.wide: Answer | None = None
 
-    def __call__(self, score: ClippedScore | ClippedGradient, spend: GDP, wider: GDP | None = None) -> GDP:
-        """Ask it, and say what is left of the score's cost; ``wider`` is what has been kept for the wider one."""
+    def __call__(self, score: ClippedScore | ClippedGradient, spend: GDP) -> GDP:
+        """Ask it, and say what is left of the cost of what is asked next."""
         ask, n, taken = self._ask, self._n, self._truncation(score.coef, score.clip)
         first = self.first = ask_remainder(ask, score, taken, self._spend, n)
-        if wider is not None:
-            self.wide = ask_wider(ask, first.query, taken, wider, n)
-            return spend
         wrong = Remainder(first, self._untruncated(first.query)).stands_out(score.coef, n)
         if not wrong or self._most <= first.query.bound:
             return spend
-        left, kept = split(spend, (1 - _WIDER, _WIDER))
+        left, kept = split(spend, (1 - self._share, self._share))
         self.wide = ask_wider(ask, first.query, taken, kept, n, noise=_NOISE, most=self._most)
         return left

@@ -20,7 +20,8 @@ from dpregress.coordinates.matrices import eigen, sandwich, symmetric_power
 from dpregress.queries import Ask, RowQuery, ScoreSquares, noise_in_mean
 from dpregress.releases import CovarianceType, Score
 from dpregress.solvers.base import Unshrunk
-from dpregress.solvers.shared.explained import Evidence, FixedPrior, explain
+from dpregress.solvers.shared.explained import Evidence, FixedPrior
+from dpregress.solvers.shared.heterogeneity import reconciled
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import longest
 from dpregress.solvers.shared.remainder import MISSED, Remainder
@@ -270,7 +271,7 @@ def unshrunk(
         The precision of a prior about the fit that only counts where scores may have no root.
     """
     prior = FixedPrior(start, np.zeros((len(start), len(start))) if weak is None else weak)
-    found = explain(scores, prior, start, lambda move: move)
+    found = reconciled(scores, prior, start)
     if weak is not None:
         unidentified = _with_held(unidentified, weak, found.covariance)
     privacy = found.covariance + np.outer(found.doubt, found.doubt) + hidden
