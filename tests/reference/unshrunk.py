@@ -12,6 +12,12 @@ rows they are means over rows (``left``).
     v_t   = sigma_t^2 + eps_G |m_t|^2 + c_t^2 |T_t m_t|^2 / p,   m_t = b_T - b_t
     V     = J^-1 M J^-1 / n + V_privacy
 
+Where scores contradict one another, every v_t but the last is raised by the same e (``merged``). With k numbers in all
+scores but the last,
+
+    Q(e) = sum |g_t - S_t (theta(e) - b_t)|^2 / v_t(e),   v_t(e) = v_t + e, v_T(e) = v_T
+    e    = 0 unless Q(0) > k + 2 sqrt(2 k), and then Q(e) = k
+
 What weights and clips take from the last score is released as v, with noise of the standard deviation s_K. J is the
 slope of the ordinary score, and u what they take from a row with the whitened features x, the weight s and the
 residual r; the bound K shrinks it.
@@ -21,7 +27,7 @@ residual r; the bound K shrinks it.
     t(b)   = (J - S_T) (b - b_T)
     theta <- theta + J^-1 G (v - t(theta)),  G = T (T + s_K^2 I)^-1
 
-Where rows are far out a second remainder is released, at a wider bound (``followed``).
+Where rows are far out or the model is wrong a second remainder is released, at a wider bound (``followed``).
 """
 
 from typing import NamedTuple
@@ -42,15 +48,56 @@ class Asked(NamedTuple):
 
 def merged(asked, gram_variance, last):
     """The estimate, and the variance of its noise as a matrix; ``last`` is where the fit ends, b_T."""
-    order = len(last)
-    precision, explained = np.zeros((order, order)), np.zeros(order)
-    for place, score, sigma, left, whole, clipped in asked:
+    variances = known(asked, gram_variance, last)
+    estimate, privacy = explained(asked, variances)
+    numbers = len(last) * (len(asked) - 1)
+    if misfit(asked, variances, estimate) <= numbers + 2 * np.sqrt(2 * numbers):
+        return estimate, privacy
+    return explained(asked, contradicting(asked, variances, numbers))
+
+
+def known(asked, gram_variance, last):
+    """``v_t`` of each score."""
+    variances = []
+    for place, _, sigma, _, whole, clipped in asked:
         away = last - place
-        wrong = gram_variance * away @ away + clipped**2 * np.sum((whole @ away) ** 2) / order
-        variance = sigma**2 + wrong
+        wrong = gram_variance * away @ away + clipped**2 * np.sum((whole @ away) ** 2) / len(last)
+        variances.append(sigma**2 + wrong)
+    return np.array(variances)
+
+
+def explained(asked, variances):
+    """``theta`` and ``V_privacy`` with these variances."""
+    precision, total = 0.0, 0.0
+    for (place, score, _, left, _, _), variance in zip(asked, variances, strict=True):
         precision = precision + left.T @ left / variance
-        explained = explained + left.T @ (score + left @ place) / variance
-    return np.linalg.solve(precision, explained), np.linalg.inv(precision)
+        total = total + left.T @ (score + left @ place) / variance
+    return np.linalg.solve(precision, total), np.linalg.inv(precision)
+
+
+def misfit(asked, variances, estimate):
+    """``Q``."""
+    found = 0.0
+    for (place, score, _, left, _, _), variance in zip(asked, variances, strict=True):
+        found += np.sum((score - left @ (estimate - place)) ** 2) / variance
+    return found
+
+
+def contradicting(asked, variances, numbers):
+    """Variances raised by the e with Q(e) = k, by bisection (Paule and Mandel 1982): Q falls to 0 as e grows."""
+    others = np.append(np.ones(len(asked) - 1), 0.0)
+
+    def beyond(raised):
+        estimate, _ = explained(asked, variances + raised * others)
+        return misfit(asked, variances + raised * others, estimate) > numbers
+
+    low, high = 0.0, variances.max()
+    while beyond(high):
+        high = 2 * high
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle) else (low, middle)
+    return variances + high * others
 
 
 def sampling(slope, meat, n):
@@ -250,7 +297,7 @@ def move(slope, lost, surprise, noise, generous):
 
 
 def followed(slope, surprise, noise, wider, wider_noise):
-    """The move and its covariance where a second remainder at a wider bound was released, of far rows.
+    """The move and its covariance where a second remainder at a wider bound was released.
 
     Nothing is followed unless one of both stands out of its noise; then the first one along all directions, and the
     wider one along that of the one that stands out more. What it adds is a doubt.

@@ -121,6 +121,25 @@ def test_rounds_and_budget(setting: str, seed: int) -> None:
     assert Composed.of(spends).mu == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize("labelled", [True, False])
+def test_half_of_the_mean_residual_pays_for_a_wider_remainder_of_a_wrong_model(labelled: bool, seed: int) -> None:
+    """A fiftieth of the rows is far out, with a slope of another sign: some ten standard deviations of the noise."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(N + 200, len(NAMES)))
+    far = rng.random(len(x)) < 0.02
+    x[far, 0] = rng.choice([-8, 8], far.sum()) + rng.normal(size=far.sum())
+    y = np.where(far, -0.5, 1.0) * x[:, 0] + rng.normal(size=len(x))
+    public = PublicMoments.from_rows(x[N:], y[N:] if labelled else None)
+    solver = Residual(facts(N, public, Schema({"y": Numeric(-30, 30)})), GDP(1.0), 0.0)
+    _, questions = run(solver, x[:N], y[:N], 1.0, seed)
+    assert kinds(questions)[-4:] == [U, U, Q, M]
+    (first, _), (wide, paid), _, (_, left) = questions[-4:]
+    assert wide.bound > first.bound
+    assert paid.mu == pytest.approx(left.mu)
+    assert solver.rounds >= len(questions)
+    assert Composed.of([spend for _, spend in questions]).mu == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(("mu", "used"), [(0.3, True), (3.0, False)])
 def test_few_labels_are_used_where_private_rows_are_noisy(mu: float, used: bool, seed: int) -> None:
     """Of 30 rows with 20 columns; beside little noise they tell nothing, and may mislead."""
