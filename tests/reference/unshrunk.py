@@ -18,6 +18,13 @@ scores but the last,
     Q(e) = sum |g_t - S_t (theta(e) - b_t)|^2 / v_t(e),   v_t(e) = v_t + e, v_T(e) = v_T
     e    = 0 unless Q(0) > k + 2 sqrt(2 k), and then Q(e) = k
 
+The model then misses the share h of changes, with Q and theta as they were without e. With theta, v_t and V_privacy as
+they are with e, and d_t the change after the clip, V_privacy gets the term d d' (``missed``).
+
+    h^2   = min(1, (Q(0) - k) / sum |S_t (theta - b_t)|^2 / v_t)
+    d     = V_privacy sum S_t' h c_t d_t / v_t,   d_t = S_t (theta - b_t)
+    c_t^2 = max(0, 1 - trace(S_t V_privacy S_t') / |d_t|^2)
+
 What weights and clips take from the last score is released as v, with noise of the standard deviation s_K. J is the
 slope of the ordinary score, and u what they take from a row with the whitened features x, the weight s and the
 residual r; the bound K shrinks it.
@@ -27,7 +34,12 @@ residual r; the bound K shrinks it.
     t(b)   = (J - S_T) (b - b_T)
     theta <- theta + J^-1 G (v - t(theta)),  G = T (T + s_K^2 I)^-1
 
-Where rows are far out or the model is wrong a second remainder is released, at a wider bound (``followed``).
+Where rows are far out or the model is wrong a second remainder is released, at a wider bound K_W (``followed``). With a
+and a_W what both say beyond t along one direction e, the variance along e also has the squares of what the wider one
+adds or a still wider one may add (``further``), and the sampling error of the few rows beyond K.
+
+    c >= |a_W - a|,   c >= |a_W| (4^q - 1),   q = log(|a_W| / a_K) / log(K_W / K)
+    f = a_W^2 K / (a_K n),   a_K = max(|a|, s_K)
 """
 
 from typing import NamedTuple
@@ -46,14 +58,27 @@ class Asked(NamedTuple):
     clipped: float
 
 
+class Remainder(NamedTuple):
+    """A released remainder: what it says beyond what is expected, the deviation of its noise, and its bound."""
+
+    surprise: np.ndarray
+    noise: float
+    bound: float
+
+
 def merged(asked, gram_variance, last):
     """The estimate, and the variance of its noise as a matrix; ``last`` is where the fit ends, b_T."""
     variances = known(asked, gram_variance, last)
     estimate, privacy = explained(asked, variances)
     numbers = len(last) * (len(asked) - 1)
-    if misfit(asked, variances, estimate) <= numbers + 2 * np.sqrt(2 * numbers):
+    beyond = misfit(asked, variances, estimate) - numbers
+    if beyond <= 2 * np.sqrt(2 * numbers):
         return estimate, privacy
-    return explained(asked, contradicting(asked, variances, numbers))
+    share = min(1.0, np.sqrt(beyond / changes(asked, variances, estimate)))
+    raised = contradicting(asked, variances, numbers)
+    estimate, privacy = explained(asked, raised)
+    doubt = missed(asked, raised, estimate, privacy, share)
+    return estimate, privacy + np.outer(doubt, doubt)
 
 
 def known(asked, gram_variance, last):
@@ -81,6 +106,26 @@ def misfit(asked, variances, estimate):
     for (place, score, _, left, _, _), variance in zip(asked, variances, strict=True):
         found += np.sum((score - left @ (estimate - place)) ** 2) / variance
     return found
+
+
+def changes(asked, variances, estimate):
+    """The squares of what the estimate changes the scores by, in their variances."""
+    found = 0.0
+    for (place, _, _, left, _, _), variance in zip(asked, variances, strict=True):
+        found += np.sum((left @ (estimate - place)) ** 2) / variance
+    return found
+
+
+def missed(asked, variances, estimate, privacy, share):
+    """How far the estimate is off if the model misses this share of all changes, as far as these are not noise."""
+    total = np.zeros(len(estimate))
+    for (place, _, _, left, _, _), variance in zip(asked, variances, strict=True):
+        change = left @ (estimate - place)
+        square = change @ change
+        if square > 0:
+            unexplained = max(0.0, 1 - np.trace(left @ privacy @ left.T) / square)
+            total += left.T @ change * share * np.sqrt(unexplained) / variance
+    return privacy @ total
 
 
 def contradicting(asked, variances, numbers):
@@ -296,23 +341,39 @@ def move(slope, lost, surprise, noise, generous):
     return moved, covariance + generous * np.outer(moved, moved)
 
 
-def followed(slope, surprise, noise, wider, wider_noise):
+def followed(slope, first, wider, n):
     """The move and its covariance where a second remainder at a wider bound was released.
 
     Nothing is followed unless one of both stands out of its noise; then the first one along all directions, and the
-    wider one along that of the one that stands out more. What it adds is a doubt.
+    wider one along that of the one that stands out more.
     """
-    order = len(surprise)
-    bread, clear = np.linalg.inv(slope), order * (1 + 2 * np.sqrt(2 / order))
-    first, second = surprise @ surprise / noise**2, wider @ wider / wider_noise**2
-    along = surprise if first >= second else wider
-    along = along / np.linalg.norm(along)
-    added = along @ (wider - surprise)
-    moved = bread @ (surprise + added * along)
-    variance = noise**2 * np.eye(order) + (wider_noise**2 + added**2) * np.outer(along, along)
-    if max(first, second) <= clear:
+    order = len(slope)
+    if max(stands_out(first), stands_out(wider)) <= order * (1 + 2 * np.sqrt(2 / order)):
         return np.zeros(order), np.zeros((order, order))
+    bread = np.linalg.inv(slope)
+    along = first.surprise if stands_out(first) >= stands_out(wider) else wider.surprise
+    along = along / np.linalg.norm(along)
+    near, far = along @ first.surprise, along @ wider.surprise
+    moved = bread @ (first.surprise + (far - near) * along)
+    few = far**2 * first.bound / (max(abs(near), first.noise) * n)
+    beyond = wider.noise**2 + further(along, first, wider) ** 2 + few
+    variance = first.noise**2 * np.eye(order) + beyond * np.outer(along, along)
     return moved, bread @ variance @ bread
+
+
+def stands_out(remainder):
+    """The square of a remainder, in the variance of its noise."""
+    return remainder.surprise @ remainder.surprise / remainder.noise**2
+
+
+def further(along, first, wider):
+    """``c``: what the wider bound adds, or what one four times as wide would add if the remainder grows on."""
+    near, far = along @ first.surprise, along @ wider.surprise
+    added = abs(far - near)
+    if abs(far) <= 2 * wider.noise or abs(far) <= abs(near):
+        return added
+    power = np.log(abs(far) / max(abs(near), first.noise)) / np.log(wider.bound / first.bound)
+    return max(added, abs(far) * (4 ** min(power, 1.0) - 1))
 
 
 def shift(slope, beyond):

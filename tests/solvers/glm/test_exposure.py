@@ -115,7 +115,7 @@ def test_exposures_cost_a_tenth(seed: int) -> None:
     begun = asked[3][1]
     assert 0.05 <= begun <= 0.12  # columns are three
     assert [share for _, share in asked[1:3]] == pytest.approx([0.05 * (1 - begun) / 0.95] * 2)
-    assert len(asked) == solver.rounds
+    assert len(asked) <= solver.rounds <= len(asked) + 1  # a wrong model would be asked for a wider remainder
     assert Composed.of(reservation.drawn.parts).mu == pytest.approx(2.0)
 
 

@@ -228,16 +228,16 @@ def adds(query: ClippedScore | ClippedGradient) -> Callable[[Vector, float, floa
     return partial(contribution, clip=query.clip)
 
 
-def moves(
-    slope: Matrix, whole: Matrix, value: Vector, expected: Vector, noise: float, wider: list[Told], *, far: bool
-) -> tuple[Vector, Matrix, Vector]:
+def moves(fit: Fit, slope: Matrix, whole: Matrix, expected: Vector) -> tuple[Vector, Matrix, Vector]:
     """How far the estimate moves, the covariance of that, and how far predictions move: not where far rows count."""
+    first, *wider = fit.all(ScoreRemainder)
+    value, noise = first.answer.mean, first.noise
     likely = reference.scaled(whole, value, noise, generous=False)
     predicting, _ = reference.move(slope, likely, value, noise, generous=False)
     if wider:
-        (_, answer, wider_noise), still = wider[0], np.zeros(ORDER)
-        followed = reference.followed(slope, value - expected, noise, answer.mean - expected, wider_noise)
-        return *followed, still if far else predicting
+        told = [reference.Remainder(t.answer.mean - expected, t.noise, t.query.bound) for t in (first, wider[0])]
+        still = np.zeros(ORDER) if fit.all(FarVotes) else predicting
+        return *reference.followed(slope, *told, len(fit.design.x)), still
     lost = reference.scaled(whole, value - expected, noise, generous=True)
     return *reference.move(slope, lost, value - expected, noise, generous=True), predicting
 
@@ -265,15 +265,14 @@ def test_it_is_the_merge_of_all_scores_moved_by_the_remainder_with_the_sandwich(
     """
     fit = fitted(design, seed)
     found, rows = fit.unshrunk, len(fit.design.x)
-    (query, answer, noise), *wider = fit.all(ScoreRemainder)
+    query, answer, noise = fit.all(ScoreRemainder)[0]
     before = merged(fit)
     alike, weights = likeness(fit, query.space, before.gram)
     slope = reference.slope(before.gram, alike, weights)
     seen = before.sizes[0][:-UNSEEN], before.sizes[1][:-UNSEEN] / before.sizes[1][:-UNSEEN].sum()
     whole, beyond = reference.unfitted(alike, weights, *seen, adds(query.score), query.bound)
     expected = reference.expected(slope, before.left, before.coef, query.coef)
-    far = bool(fit.all(FarVotes))
-    move, doubt, predicting = moves(slope, whole, answer.mean, expected, noise, wider, far=far)
+    move, doubt, predicting = moves(fit, slope, whole, expected)
     shift = reference.shift(slope, beyond)
     certain = reference.beyond_share(whole, answer.mean - expected, noise)
     privacy = before.privacy + doubt + 100 / 3 * certain * shift
@@ -304,7 +303,7 @@ def test_what_is_expected_is_subtracted_and_what_is_not_explained_is_a_doubt(siz
     query = ScoreRemainder(score_at(last), 1.0)
     taken = slope - (1 - above) * gram
     score = Untruncated(slope, lambda b: np.asarray(taken @ (b - last)))
-    found = Remainder(Answer(query, value, noise**2, np.zeros_like(lost), lost), score)
+    found = Remainder(Answer(query, value, noise**2, np.zeros_like(lost), lost, 1_000), score)
     surprise = value - reference.expected(slope, (1 - above) * gram, coef, last)
     for upper in (False, True):
         scaled = reference.scaled(lost / 25, surprise, noise, generous=upper)
@@ -314,29 +313,57 @@ def test_what_is_expected_is_subtracted_and_what_is_not_explained_is_a_doubt(siz
         np.testing.assert_allclose(moved.covariance, covariance, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("which", ["neither", "first", "wider"])
-def test_far_rows_are_followed_along_one_direction_and_what_a_wider_bound_adds_is_a_doubt(
-    which: str, seed: int
+#: What stands out, how many times as wide the second bound is, what the wider remainder says along the first one in
+#: deviations of its noise, and whether a still wider bound would add more than this one.
+FAR: dict[str, tuple[str, float, float | None, bool]] = {
+    "neither": ("neither", 15.0, None, False),
+    "the first, the wider one is within its noise": ("first", 3.0, 1.9, False),
+    "the first, the wider one points backwards": ("first", 3.0, -2.5, False),
+    "the first, and the wider one grew": ("first", 3.0, 2.5, True),
+    "the wider one, which grew": ("wider", 15.0, None, True),
+    "the wider one, which grew from within noise": ("wider", 30.0, 0.3, True),
+    "the wider one, which grew faster than its bound": ("wider", 4.0, None, True),
+    "the wider one, which grew little for its bound": ("wider", 1e4, None, False),
+}
+
+
+def two_remainders(rng: Rng, which: str, wide: float, along: float | None) -> list[reference.Remainder]:
+    """Noise .7 of the first one and 2 of the wider one; which of both stands out is 1.5 of the limit, others .9."""
+    values, most = rng.normal(size=(2, ORDER)), math.sqrt(ORDER * (1 + 2 * math.sqrt(2 / ORDER)))
+    lengths = [most * (1.5 if which == name else 0.9) for name in ("first", "wider")]
+    first, wider = (value / np.linalg.norm(value) for value in values)
+    if along is not None:
+        across = wider - (first @ wider) * first
+        cosine = along / lengths[1]
+        wider = cosine * first + math.sqrt(1 - cosine**2) * across / np.linalg.norm(across)
+    sizes = ((first, 0.7, lengths[0], 1.0), (wider, 2.0, lengths[1], wide))
+    return [reference.Remainder(value * noise * length, noise, bound) for value, noise, length, bound in sizes]
+
+
+@pytest.mark.parametrize("case", FAR)
+def test_far_rows_are_followed_along_one_direction_and_what_lies_beyond_a_wider_bound_is_a_doubt(
+    case: str, seed: int
 ) -> None:
-    """The formulas of docs/inference.md on any numbers, with noise .7 of the first remainder and 2 of the wider one."""
-    rng = np.random.default_rng(seed)
+    """The formulas of docs/inference.md on any numbers."""
+    rng, (which, wide, along, grew), n = np.random.default_rng(seed), FAR[case], 1_000
     root = rng.normal(size=(ORDER, ORDER))
     slope, none = root @ root.T + np.eye(ORDER), np.zeros((ORDER, ORDER))
-    (first, wide), most = rng.normal(size=(2, ORDER)), math.sqrt(ORDER * (1 + 2 * math.sqrt(2 / ORDER)))
-    first *= 0.7 * most * (1.5 if which == "first" else 0.9) / np.linalg.norm(first)
-    wide *= 2.0 * most * (1.5 if which == "wider" else 0.9) / np.linalg.norm(wide)
-    query = ScoreRemainder(score_at(np.zeros(ORDER)), 1.0)
-    answers = [Answer(query, value, noise**2, none, none) for value, noise in ((first, 0.7), (wide, 2.0))]
+    told = two_remainders(rng, which, wide, along)
+    answers = [
+        Answer(ScoreRemainder(score_at(np.zeros(ORDER)), bound), value, noise**2, none, none, n)
+        for value, noise, bound in told
+    ]
     found = Remainder(answers[0], Untruncated(slope, lambda _: np.zeros(ORDER)), answers[1])
     still, moved = (found.move(np.zeros(ORDER), upper=upper) for upper in (False, True))
     assert not still.value.any()
-    axis = {"neither": np.zeros(ORDER), "first": first, "wider": wide}[which]
-    axis = axis / max(float(np.linalg.norm(axis)), 1.0 if which == "neither" else 0.0)
-    follows, inverse = which != "neither", np.linalg.inv(slope)
-    added = float(axis @ (wide - first))
-    noise = follows * 0.49 * np.eye(ORDER) + (4.0 + added**2) * np.outer(axis, axis)
-    np.testing.assert_allclose(moved.value, inverse @ (follows * first + added * axis), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(moved.covariance, inverse @ noise @ inverse, rtol=1e-9, atol=1e-12)
+    move, covariance = reference.followed(slope, *told, n)
+    np.testing.assert_allclose(moved.value, move, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(moved.covariance, covariance, rtol=1e-9, atol=1e-12)
+    assert move.any() == (which != "neither")
+    axis = told[which == "wider"].surprise
+    axis = axis / np.linalg.norm(axis)
+    added = abs(float(axis @ (told[1].surprise - told[0].surprise)))
+    assert (reference.further(axis, *told) > 1.001 * added) == grew
 
 
 def taken(design: str, seed: int) -> float:

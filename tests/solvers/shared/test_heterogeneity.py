@@ -43,8 +43,21 @@ def test_scores_that_agree_are_merged_by_their_variances(seed: int) -> None:
     np.testing.assert_array_equal(found.covariance, merged.covariance)
 
 
-def test_one_score_is_itself() -> None:
-    np.testing.assert_allclose(reconciled([Plain(np.array([3.0]), 1.0)], flat(1), np.zeros(1)).coef, 3.0)
+@pytest.mark.parametrize("prior", [0.0, 1.0])
+def test_one_score_contradicts_no_other(prior: float) -> None:
+    """Even if the coefficients do not explain it, as beside a prior."""
+    found = reconciled([Plain(np.array([30.0]), 1.0)], FixedPrior(np.zeros(1), prior * np.eye(1)), np.zeros(1))
+    np.testing.assert_allclose(found.coef, 30 / (1 + prior))
+    np.testing.assert_array_equal(found.doubt, 0.0)
+
+
+def test_what_the_model_missed_before_it_may_miss_again() -> None:
+    """Of three equal changes each score found half: the last one may be as far from its root."""
+    told = [Plain(np.array([value]), 1e-6) for value in (1.0, 2.0, 1.0)]
+    found = reconciled(told, flat(1), np.zeros(1))
+    merged, changes = 4 / 3, 3 * (4 / 3) ** 2 / 1e-6
+    missed = math.sqrt(((1 - merged) ** 2 * 2 + (2 - merged) ** 2) / 1e-6 / changes)
+    assert abs(found.doubt[0]) == pytest.approx(missed * found.coef[0], rel=1e-3)
 
 
 def test_scores_that_contradict_get_the_variance_of_paule_and_mandel() -> None:

@@ -54,4 +54,5 @@ def test_what_noise_may_be_does_not_say_that_much_lies_beyond_the_bound() -> Non
 def remainder(value: Vector, variance: float, lost: Matrix) -> Remainder:
     space = WhitenedSpace(tuple("abcd"), np.eye(ORDER), 1.0, np.zeros(ORDER))
     query = ScoreRemainder(ClippedScore(space, GaussianFamily, np.zeros(ORDER), 1.0), 1.0)
-    return Remainder(Answer(query, value, variance, lost, lost), Untruncated(np.eye(ORDER), lambda b: np.zeros(len(b))))
+    answer = Answer(query, value, variance, lost, lost, 1_000)
+    return Remainder(answer, Untruncated(np.eye(ORDER), lambda b: np.zeros(len(b))))

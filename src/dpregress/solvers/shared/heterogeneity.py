@@ -31,14 +31,16 @@ _NOTHING = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class Apart(Evidence):
-    """Evidence whose root is another one, by this variance of its value."""
+    """Evidence whose root is another one, by this variance of its value, and whose changes are missed by this share."""
 
     evidence: Evidence
     between: float
+    missed: float
 
     def __post_init__(self) -> None:
-        for name in ("value", "variance", "doubted"):
+        for name in ("value", "variance"):
             object.__setattr__(self, name, getattr(self.evidence, name))
+        object.__setattr__(self, "doubted", max(self.missed, self.evidence.doubted))
 
     def change(self, coef: Vector) -> Vector:
         return self.evidence.change(coef)
@@ -61,30 +63,32 @@ def reconciled(scores: Sequence[Evidence], prior: FixedPrior, start: Vector) -> 
     start : ndarray of shape (q,)
     """
 
-    def explained(between: float, start: Vector) -> tuple[Explained, float]:
-        told = [*(Apart(score, between) for score in scores[:-1]), scores[-1]] if between else scores
-        found = explain(told, prior, start, lambda move: move)
-        return found, _misfit(told, found.coef)
-
-    found, misfit = explained(0.0, start)
+    found = explain(scores, prior, start, lambda move: move)
+    misfit, changes = _misfit(scores, found.coef)
     expected = sum(len(score.value) for score in scores[:-1])
-    if misfit <= expected + _LIMIT * math.sqrt(2 * expected):
+    if len(scores) < 2 or misfit <= expected + _LIMIT * math.sqrt(2 * expected):
         return found
+    missed = min(math.sqrt((misfit - expected) / max(changes, _NOTHING)), 1.0)
+    last = Apart(scores[-1], 0.0, missed)
+
+    def explained(size: float) -> tuple[Explained, float]:
+        told = [*(Apart(score, math.exp(size), missed) for score in scores[:-1]), last]
+        again = explain(told, prior, found.coef, lambda move: move)
+        return again, _misfit(told, again.coef)[0] - expected
+
     variances = [max(score.variance + score.error(found.coef), _NOTHING) for score in scores]
     least, most = math.log(_LEAST * min(variances)), math.log(misfit) + math.log(sum(variances))
-
-    def beyond(size: float) -> float:
-        return explained(math.exp(size), found.coef)[1] - expected
-
-    if beyond(most) >= 0:
-        return explain(scores[-1:], prior, found.coef, lambda move: move)
-    size = brentq(beyond, least, most, xtol=_PRECISION) if beyond(least) > 0 else least
-    return explained(math.exp(float(size)), found.coef)[0]
+    if explained(most)[1] >= 0:
+        return explain([last], prior, found.coef, lambda move: move)
+    size = brentq(lambda size: explained(size)[1], least, most, xtol=_PRECISION) if explained(least)[1] > 0 else least
+    return explained(float(size))[0]
 
 
-def _misfit(scores: Sequence[Evidence], coef: Vector) -> float:
-    """Q, what noise and the model's errors have to explain."""
-    return sum(
-        float(np.sum((score.value - score.change(coef)) ** 2)) / max(score.variance + score.error(coef), _NOTHING)
-        for score in scores
-    )
+def _misfit(scores: Sequence[Evidence], coef: Vector) -> tuple[float, float]:
+    """Q, what noise and the model's errors have to explain, and the same of the changes that the model expects."""
+    misfit = changes = 0.0
+    for score in scores:
+        variance, change = max(score.variance + score.error(coef), _NOTHING), score.change(coef)
+        misfit += float(np.sum((score.value - change) ** 2)) / variance
+        changes += float(np.sum(change**2)) / variance
+    return misfit, changes

@@ -36,6 +36,9 @@ _LIMIT = 2.0
 #: The noise of the second bound where linear models have far rows, in standard deviations of a mean score's sampling
 #: error; and that bound at least, in times the first.
 _WIDER, _LEAST_WIDER = 6.0, 2.0
+#: A wider remainder beyond so many deviations of its noise says how the remainder grows with the bound; and how many
+#: times as wide a bound might be that includes all of it.
+_CLEAR, _FURTHER = 2.0, 4.0
 #: What lies beyond the bound is at least this share of what such a model loses there.
 _LEAST_BEYOND = 0.2
 #: The noise has at least this share of the standard deviation of the sampling error, in the geometric mean over
@@ -98,6 +101,8 @@ class Answer(NamedTuple):
         The second moment of what is beyond the bound, by surrogate rows.
     expected : ndarray of shape (p, p)
         The second moment of all that weights and clips take from scores, by surrogate rows.
+    n : int
+        Private rows.
     """
 
     query: ScoreRemainder
@@ -105,6 +110,7 @@ class Answer(NamedTuple):
     variance: float
     lost: Matrix
     expected: Matrix
+    n: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,10 +205,31 @@ class Remainder:
         if max(near / self.answer.variance, far / wide.variance) <= order * _sure(order):
             return Move.none(order)
         axis = found / math.sqrt(near) if near * wide.variance > far * self.answer.variance else wider / math.sqrt(far)
-        added = float(axis @ (wider - found))
-        along = (wide.variance + added**2) * np.outer(axis, axis)
-        moved = np.linalg.solve(self.score.slope, found + added * axis)
+        first, second = float(axis @ found), float(axis @ wider)
+        doubt = max(abs(second - first), self._beyond_wide(first, second, wide))
+        along = (wide.variance + doubt**2 + self._few(first, second)) * np.outer(axis, axis)
+        moved = np.linalg.solve(self.score.slope, found + (second - first) * axis)
         return Move(np.asarray(moved), sandwich(self.score.slope, self.answer.variance * np.eye(order) + along))
+
+    def _beyond_wide(self, first: float, second: float, wide: Answer) -> float:
+        """What a bound several times as wide may add, if the remainder goes on growing with the bound as it did.
+
+        Of a tail that is a power law, it grows by a power of the bound, at most in proportion.
+        """
+        if abs(second) <= _CLEAR * math.sqrt(wide.variance) or abs(second) <= abs(first):
+            return 0.0
+        power = math.log(max(abs(second) / self._seen(first), 1.0)) / math.log(
+            wide.query.bound / self.answer.query.bound
+        )
+        return float(abs(second) * (_FURTHER ** min(power, 1.0) - 1))
+
+    def _few(self, first: float, second: float) -> float:
+        """The sampling variance of the remainder of far rows, which are at most as many as their remainder says."""
+        return second**2 * self.answer.query.bound / (self._seen(first) * self.answer.n)
+
+    def _seen(self, first: float) -> float:
+        """The first remainder, or the noise in it if that is larger."""
+        return max(abs(first), math.sqrt(self.answer.variance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,4 +363,4 @@ def _answer(
 ) -> Answer:
     query = ScoreRemainder(score, bound)
     variance = query.noise(spend, n) ** 2
-    return Answer(query, ask(query, spend).mean, variance, truncation.lost(bound), truncation.lost(0.0))
+    return Answer(query, ask(query, spend).mean, variance, truncation.lost(bound), truncation.lost(0.0), n)
