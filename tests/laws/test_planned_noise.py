@@ -32,6 +32,7 @@ from dpregress.queries import (
     Norm,
     Query,
     RowSketch,
+    ScoreRemainder,
 )
 from dpregress.releases import DiscreteLaplaceNoise, Isotropic, Release
 from dpregress.rows import ArraySource, PrivateRows
@@ -125,20 +126,29 @@ class Watched:
 def watched() -> Iterator[Watched]:
     """Clips are planned right before they are asked with: the last plan belongs to the next clipped release.
 
-    That of the score whose squares are asked is not released; bounds of a mean of zeros and ones are not planned.
+    That of the score whose squares are asked is not released; bounds of a mean of zeros and ones are not planned. A
+    score that pays for a wider remainder keeps the clip of that remainder, planned for what both cost together.
     """
     seen, planned, stated, systems = Watched(), list[float](), list[tuple[Vector, float]](), list[Matrix]()
     release, best_clip, update = TrustModel.release, Magnitudes.best_clip, Posterior.update
     best_whole = WholeBinaryModel.best_clip
     linear, gradients = Scores.best_clip, WholeScores.best_clip
+    remainders: list[tuple[Query[Any], float]] = []
+
+    def together(query: Query[Any], spend: Event) -> float:
+        """The cost for which a clip was planned, over that of the score: that of its second remainder is a part."""
+        paid = [mu for score, mu in remainders if score is query][1:]
+        return math.hypot(spend.mu, *paid) / spend.mu
 
     def released(self: TrustModel, rows: Any, query: Query[Any], spend: Event, **more: Any) -> Any:
         answer = release(self, rows, query, spend, **more)
         if isinstance(query, ClippedGradient | ClippedScore | MultinomialScore):
             seen.scores.append(noise_of(answer) ** 2)
+        if isinstance(query, ScoreRemainder):
+            remainders.append((query.score, spend.mu))
         bounded = isinstance(query, MeanResidual) and query.family == BinomialFamily
         if planned and isinstance(query, Clipped) and not bounded:
-            seen.clips.append(planned.pop())
+            seen.clips.append(planned.pop() * together(query, spend))
             seen.released.append(math.sqrt(query.size) * noise_of(answer) / query.clip)
         return answer
 
