@@ -28,7 +28,7 @@ lint: install
 
 # The same every time: one fixed seed (DPREGRESS_TEST_SEED=N for another), and nothing that draws fresh noise.
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow and not nightly'
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow and not nightly'
 
 # The collector's pages in the Chromium of the system; needs node, npm and chromium. test-all runs these tests as well
 # where playwright-core is installed.
@@ -41,7 +41,7 @@ tests/browser/node_modules: tests/browser/package.json
 
 # With the long statistical tests, at the same seed.
 test-all: lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'not nightly'
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not nightly'
 
 # Everything; what takes a seed at 20 fresh ones, each printed. About an hour and a half on two idle cores.
 test-nightly: lint

@@ -57,7 +57,8 @@ DESIGNS = (
     "linear rare 0", "linear rare 1", "linear rare 3", "linear rare 30", "linear missing", "linear skewed-columns",
     "linear lognormal", "linear concave",
     "logistic", "logistic quadratic", "poisson", "poisson overdispersed", "gamma", "multinomial",
-    "linear folded", "logistic folded", "poisson folded", "gamma folded",
+    "multinomial quadratic",
+    "linear folded", "logistic folded", "poisson folded", "gamma folded", "multinomial folded",
 )  # fmt: skip
 ERRORS = {
     "t5": lambda rng, x: rng.standard_t(5, size=len(x)) / np.sqrt(5 / 3),

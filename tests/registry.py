@@ -87,6 +87,7 @@ from dpregress.queries import (
     BinomialInformation,
     Blocks,
     CentredTables,
+    ClassRemainder,
     ClippedGradient,
     ClippedScore,
     ColumnHistograms,
@@ -387,6 +388,11 @@ def _multinomial_score(space: WhitenedSpace, rng: Rng) -> MultinomialScore:
     return MultinomialScore(_classes(space), np.column_stack([_coef(space, rng), _coef(space, rng)]), clip=1e-13)
 
 
+def _class_remainder(space: WhitenedSpace, rng: Rng) -> ClassRemainder:
+    """Longer than the bound for rows at the edge."""
+    return ClassRemainder(_multinomial_score(space, rng), 1e-4 * space.radius)
+
+
 def _squares(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
     """Scores of rows at the edge are twice as long as the bound."""
     clip = 0.8 * _bound(space)
@@ -435,6 +441,11 @@ def _squares_of_gradients(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
 def _squares_of_classes(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
     score = _multinomial_score(space, rng)
     return ScoreSquares(score, 0.5 * space.radius * score.clip)
+
+
+def _squares_of_class_remainders(space: WhitenedSpace, rng: Rng) -> ScoreSquares:
+    remainder = _class_remainder(space, rng)
+    return ScoreSquares(remainder, 0.5 * remainder.bound)
 
 
 def _mean_class_residual(space: WhitenedSpace, _: Rng) -> MeanClassResidual:
@@ -527,6 +538,7 @@ QUERIES = (
     QueryEntry("published moments", lambda f, _: PublishedMoments(f)),
     QueryEntry("predictions", lambda f, _: Predictions(f, 2 * basis(f)[:, 0] / _reach(f), 120)),
     QueryEntry("multinomial score", _multinomial_score, extremes=rows_of_all_classes),
+    QueryEntry("multinomial remainder", _class_remainder, extremes=rows_of_all_classes),
     QueryEntry("Gaussian remainder", partial(_remainder, GaussianFamily)),
     QueryEntry("Poisson remainder", partial(_remainder, PoissonFamily)),
     QueryEntry("remainder of gradients", _remainder_of_gradients),
@@ -534,6 +546,7 @@ QUERIES = (
     QueryEntry("squares of whole scores", _squares_of_wholes, symmetric),
     QueryEntry("squares of gradients", _squares_of_gradients, symmetric),
     QueryEntry("squares of multinomial scores", _squares_of_classes, symmetric, rows_of_all_classes),
+    QueryEntry("squares of whole multinomial scores", _squares_of_class_remainders, symmetric, rows_of_all_classes),
     QueryEntry("information of classes", lambda f, r: BinomialInformation(f, _coef(f, r)), symmetric),
     QueryEntry("mean class residual", _mean_class_residual, extremes=rows_of_all_classes),
     QueryEntry(

@@ -24,6 +24,7 @@ from dpregress.mechanisms import base
 from dpregress.mechanisms.base import exact_total, float_sensitivity
 from dpregress.models import BinomialFamily, GaussianFamily, PoissonFamily, family_of
 from dpregress.queries import (
+    ClassRemainder,
     ClippedGradient,
     ClippedScore,
     FarVotes,
@@ -81,6 +82,7 @@ def wide_queries(space: WhitenedSpace, rng: Rng) -> Iterator[Query[Any]]:
         yield ClippedGradient(space, family, start, 2.0)
         yield PublishedHessian(space, family, start, 2.0)
     yield MultinomialScore(space, classes, 0.7)
+    yield ClassRemainder(MultinomialScore(space, classes, 0.7), 0.5)
     yield MeanClassResidual(space, classes)
     yield Predictions(space, start, 120)
 

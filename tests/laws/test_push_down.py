@@ -32,6 +32,7 @@ from dpregress.public.coding import domain_of
 from dpregress.queries import (
     BinomialInformation,
     Blocks,
+    ClassRemainder,
     ClippedGradient,
     ClippedScore,
     Counted,
@@ -151,9 +152,10 @@ def in_spark(session: Any, table: pa.Table, _: Path) -> Any:
     return session.table(name)
 
 
-@pytest.fixture(
-    params=["DuckDB query", "DuckDB relation", "Parquet relation", "SQLite query", "PostgreSQL query", "Spark table"]
-)
+_SAME_ENGINE = [pytest.param(each, marks=pytest.mark.slow) for each in ("DuckDB relation", "Parquet relation")]
+
+
+@pytest.fixture(params=["DuckDB query", *_SAME_ENGINE, "SQLite query", "PostgreSQL query", "Spark table"])
 def kept(request: pytest.FixtureRequest) -> Callable[[pa.Table, Path], Any]:
     """How to keep a table in a database."""
     if request.param == "Spark table":
@@ -210,9 +212,10 @@ def wild_rows(rng: Rng, query: Any) -> RawRows:
 
 def test_some_queries_are_pushed_down() -> None:
     assert {type(entry.make(_PLAIN, np.random.default_rng(0))) for entry in PUSHED} == {
-        BinomialInformation, ClippedGradient, ClippedScore, Counted, ExposureHistogram, ExposureScore, FarVotes,
-        MeanClassResidual, MeanResidual, MultinomialScore, PieceInformation, PieceScore, PieceTotals, ResidualHistogram,
-        ResponseHistogram, ScoreRemainder, ScoreSquares, SecondMoment, ShortenedRows, UsableRowCount,
+        BinomialInformation, ClassRemainder, ClippedGradient, ClippedScore, Counted, ExposureHistogram, ExposureScore,
+        FarVotes, MeanClassResidual, MeanResidual, MultinomialScore, PieceInformation, PieceScore, PieceTotals,
+        ResidualHistogram, ResponseHistogram, ScoreRemainder, ScoreSquares, SecondMoment, ShortenedRows,
+        UsableRowCount,
     }  # fmt: skip
 
 
@@ -269,7 +272,14 @@ def test_the_smallest_and_largest_numbers_make_no_database_fail(
             information = BinomialInformation(unbounded, np.array(coef))
             assert_same(pushed(information, source), expected_of(information, plain), f"{entry}, {information}")
             of_classes = MultinomialScore(unbounded.with_response(ResponseScale("y")), CLASSES, 2.0**-99)
-            for query in (of_classes, ScoreSquares(of_classes, 2.0**99), MeanClassResidual(of_classes.space, CLASSES)):
+            rest = ClassRemainder(of_classes, 2.0**-99)
+            for query in (
+                of_classes,
+                rest,
+                ScoreSquares(of_classes, 2.0**99),
+                ScoreSquares(rest, 2.0**99),
+                MeanClassResidual(of_classes.space, CLASSES),
+            ):
                 assert_same(pushed(query, source), expected_of(query, plain), f"{entry}, {query}")
             any_exposure = replace(unbounded, exposure=Exposure("e"))
             score = ExposureScore(any_exposure, -1e-30, 2.0**-99)
@@ -432,7 +442,9 @@ def test_residuals_of_classes(kind: str, classes: int, seed: int) -> None:
     for size in (0.3, 1e4):
         coef = size / space.radius * rng.normal(size=(space.order, classes - 1))
         score = MultinomialScore(space, coef, 0.6)
-        for query in (score, ScoreSquares(score, 0.3 * space.radius), MeanClassResidual(space, coef)):
+        rest = ClassRemainder(score, 0.2 * space.radius)
+        squares = [ScoreSquares(each, 0.3 * space.radius) for each in (score, rest)]
+        for query in (score, rest, *squares, MeanClassResidual(space, coef)):
             free = np.asarray(query.exact(query.row_map(rows, 1)))
             found = np.asarray(expected_of(query, rows))
             assert np.abs(free).max() > query.contribution()

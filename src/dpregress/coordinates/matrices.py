@@ -70,3 +70,18 @@ def definite_inverse(matrix: Matrix, digits: float) -> Matrix:
     [0.25, 0.5]
     """
     return symmetric_power(matrix, -1.0, smallest=max(digits * float(np.trace(matrix)), 1e-300))
+
+
+def moment_of_products(x: Matrix, blocks: Vector) -> Matrix:
+    """``sum x x' (x) B`` over rows x with matrices B, of order p k.
+
+    Parameters
+    ----------
+    x : ndarray of shape (m, p)
+    blocks : ndarray of shape (m, k, k)
+    """
+    order, size = x.shape[1], blocks.shape[1]
+    found = np.empty((order, size, order, size))
+    for j, k in np.ndindex(size, size):
+        found[:, j, :, k] = (x * blocks[:, j, k, None]).T @ x
+    return found.reshape(order * size, order * size)

@@ -2,6 +2,7 @@
 
 from dpregress.queries.base import Ask, Norm, Query, RowQuery, TableQuery, noise_in_mean
 from dpregress.queries.binomial_information import BinomialInformation
+from dpregress.queries.class_remainder import ClassRemainder, remainder_of
 from dpregress.queries.clipped_gradient import ClippedGradient
 from dpregress.queries.column_histograms import ABSENT, ColumnHistograms
 from dpregress.queries.count import UsableRowCount
@@ -31,6 +32,7 @@ __all__ = [
     "BinomialInformation",
     "Blocks",
     "CentredTables",
+    "ClassRemainder",
     "ClippedGradient",
     "ClippedScore",
     "ColumnHistograms",
@@ -68,4 +70,5 @@ __all__ = [
     "among",
     "has_order",
     "noise_in_mean",
+    "remainder_of",
 ]

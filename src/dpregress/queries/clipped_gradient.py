@@ -4,44 +4,33 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import ClassVar
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.coordinates.exact import ExactVector, Grid, Integers, column_sums
-from dpregress.coordinates.products import squared_norms
-from dpregress.errors import InvalidInput, NotAnswered
+from dpregress.coordinates.exact import Grid
+from dpregress.errors import InvalidInput
 from dpregress.models.families import Family
+from dpregress.queries.bounded_vectors import BoundedVectors, checked_bound
 from dpregress.queries.ordered_residual import LEAST, OrderedResidual
 from dpregress.queries.score import ResidualQuery
 from dpregress.rows.bounded import BoundedRows
-from dpregress.rows.ordered import LARGEST, OrderedRows, check_range, squared, within_ball
+from dpregress.rows.ordered import LARGEST, OrderedRows
 from dpregress.rows.ordered_functions import flushed
-from dpregress.rows.row_kernel import Program, RowExpression, Stage, case, clipped, floated, name, sqrt, term
+from dpregress.rows.row_kernel import RowExpression, Stage, case, clipped, floated, name
 
-#: Rows that are shorter have no gradient: their squares would underflow.
-_SHORTEST = 2.0**-400
 #: The largest reach whose square is a number, in radii.
 _FARTHEST = 1e100
 #: Rows that are shortened to less count as if they were not further out: the inverse of the square is a number.
 _LEAST_WEIGHT = 2.0**-500
 
 
-class VectorQuery(ResidualQuery):
-    """Common base of sums of vectors ``x b``, a row times a number, each shrunk to the norm K as a vector.
-
-    A row contributes at most K, and replacing one changes the sum by at most ``2 K``, which opposite rows reach.
-    """
-
-    tight: ClassVar[bool] = True
-    pushes_down: ClassVar[bool] = True
+class VectorQuery(BoundedVectors, ResidualQuery):
+    """Common base of sums of vectors ``x b``, a row times a number, each shrunk to the norm K as a vector."""
 
     def __init__(self, space: WhitenedSpace, family: Family, coef: Vector, clip: float, bound: float) -> None:
         super().__init__(space, family, coef, clip)
-        if not bound > 0:
-            raise InvalidInput(f"the bound of a vector must be positive, not {bound}")
-        self.bound = bound
+        self.bound = checked_bound(bound)
 
     @abstractmethod
     def unbounded(self, rows: BoundedRows) -> Vector:
@@ -53,63 +42,16 @@ class VectorQuery(ResidualQuery):
 
     def factor(self, rows: BoundedRows) -> Vector:
         """b of each row, of shape (m,)."""
-        limit, length = Grid(self.bound, rows.words).inside(self.space.order), np.sqrt(squared_norms(rows.x))
-        with np.errstate(over="ignore"):  # infinity clips nothing
-            most = np.where(length > _SHORTEST, limit / np.maximum(length, _SHORTEST), 0.0)
+        most = self.most(rows)
         return np.clip(self.unbounded(rows), -most, most)
-
-    def exact(self, rows: BoundedRows) -> ExactVector:
-        grid = Grid(self.bound, rows.words)
-        return ExactVector(column_sums(self.each(rows), grid), grid.step)
 
     def each(self, rows: BoundedRows) -> Matrix:
         return Grid(self.bound, rows.words).nearest(rows.x * self.factor(rows)[:, None])
 
-    # ---------------------------------------------------------------- in a database
-
-    @property
-    def _grid(self) -> Grid:
-        """That of a program, with one word."""
-        return Grid(self.bound, 1)
-
     def vector_stages(self, labelled: bool) -> tuple[tuple[Stage, ...], tuple[str, ...]]:
-        """Stages to ``a0``, ``a1``, .., the vector of a row before it is shrunk, in steps of x."""
-        if math.isinf(self.space.radius):
-            raise NotAnswered("a database cannot compute gradients of rows of any length: leave the engine out")
-        check_range(self.bound, self.bound / self.space.radius)
+        self.check_program()
         each = tuple(f"a{i}" for i in range(self.size))
         return (*self.unbounded_stages(labelled), _times("h", each, OrderedRows(self.space))), each
-
-    def program(self, labelled: bool) -> Program:
-        (stages, each), integers = self.vector_stages(labelled), [f"v{i}" for i in range(self.size)]
-        unit = Grid(self.space.radius, 1).step
-        return Program.of((*stages, *within_ball(each, integers, self._grid, unit)), integers)
-
-    @property
-    def longest(self) -> float:
-        """The norm to which vectors are shrunk, in steps of x."""
-        return min(self._grid.inside(self.size) / Grid(self.space.radius, 1).step, LARGEST)
-
-    def shrunk(self, each: tuple[str, ...]) -> tuple[Stage, ...]:
-        """Stages to ``s``, the share of a vector that is left of it."""
-        length = name("r")
-        return ({"r": sqrt(squared(each))}, {"s": case(length > self.longest, term(self.longest) / length, 1.0)})
-
-    def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
-        return ExactVector(whole, self._grid.step)
-
-    # ---------------------------------------------------------------- sensitivity
-
-    @staticmethod
-    def largest_change(bound: float) -> float:
-        """``2 K``, for planning before there is a query."""
-        return 2 * bound
-
-    def contribution(self) -> float:
-        return self.bound
-
-    def replacement(self) -> float:
-        return self.largest_change(self.bound)
 
 
 class ClippedGradient(VectorQuery):
@@ -167,10 +109,14 @@ class ClippedGradient(VectorQuery):
         return (*before, *self.shrunk(each), {"g": name("g") * name("s")})
 
 
+def shortening(rows: BoundedRows) -> Vector:
+    """How much each row is shortened, of shape (m,)."""
+    return np.asarray(np.maximum(np.where(rows.weight > 0, rows.weight, 1.0) / rows.root, _LEAST_WEIGHT))
+
+
 def whole_factor(rows: BoundedRows, residual: Vector, reach: float = math.inf) -> Vector:
     """The factor of the weighted row in the score of the row within so many radii, of shape (m,)."""
-    shrunk = np.maximum(np.where(rows.weight > 0, rows.weight, 1.0) / rows.root, _LEAST_WEIGHT)
-    return np.asarray(residual * np.minimum(1 / shrunk**2, reach**2))
+    return np.asarray(residual * np.minimum(1 / shortening(rows) ** 2, reach**2))
 
 
 #: The same in a program, of the residual ``d``.

@@ -13,7 +13,7 @@ import numpy as np
 from dpregress.accounting import Event
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.exact import TERM_BITS, ULPS, ExactVector, Grid, Integers, column_sums, cross
-from dpregress.coordinates.products import products
+from dpregress.coordinates.products import products, squared_norms
 from dpregress.errors import InvalidInput
 from dpregress.models.contrasts import contrasts, probabilities
 from dpregress.queries.base import RowQuery
@@ -21,15 +21,15 @@ from dpregress.queries.ordered_classes import OrderedClasses
 from dpregress.queries.score import checked
 from dpregress.releases import NoiseLaw, Score
 from dpregress.rows.bounded import BoundedRows
-from dpregress.rows.ordered import SQUARED_BITS, OrderedRows, check_range, within_ball
-from dpregress.rows.row_kernel import Program, name
+from dpregress.rows.ordered import SQUARED_BITS, OrderedRows, check_range, squared, within_ball
+from dpregress.rows.row_kernel import Program, Stage, case, name, sqrt, term
 
 #: The largest distance from a whole number at which a response, divided by its weight, counts as one.
 _ROUNDING = 1e-6
 
 
-class _ClassResidual(RowQuery[Score]):
-    """What both queries share: the residual ``e_y - softmax(Q B'x)`` in the basis of contrasts."""
+class ClassResidual(RowQuery[Score]):
+    """What queries of classes share: the residual ``e_y - softmax(Q B'x)`` in the basis of contrasts."""
 
     def __init__(self, space: WhitenedSpace, coef: Matrix) -> None:
         super().__init__(space)
@@ -65,7 +65,7 @@ class _ClassResidual(RowQuery[Score]):
         return Score(total, n, noise, events, self.space)
 
 
-class MultinomialScore(_ClassResidual):
+class MultinomialScore(ClassResidual):
     r"""``sum x r'`` with ``r = v min(1, C / ||v||)``, ``v = w Q'(e_y - softmax(Q B'x))``, as a vector of p (K - 1).
 
     The response is the position of its class, 0 to K - 1; any other number counts as missing. The norm of an outer
@@ -125,6 +125,28 @@ class MultinomialScore(_ClassResidual):
     def _clipped(self, rows: BoundedRows) -> Matrix:
         return Grid(self.clip, rows.words).within_ball(rows.weight[:, None] * self.residual(rows))
 
+    def factor(self, rows: BoundedRows) -> Matrix:
+        """The clipped residual of each row, of shape (m, K - 1), before it is rounded."""
+        residual = rows.weight[:, None] * self.residual(rows)
+        length = np.sqrt(np.maximum(squared_norms(residual), np.finfo(float).tiny))
+        return np.asarray(residual * np.minimum(1.0, self.clip / length)[:, None])
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Columns of the same in a program."""
+        return tuple(f"kept{k}" for k in range(self.classes - 1))
+
+    def kept_stages(self, labelled: bool) -> tuple[Stage, ...]:
+        """Stages to them, and to the weighted residual."""
+        ordered, length = self._ordered, name("r")
+        return (
+            *ordered.stages(labelled),
+            {d: name("w") * name(d) for d in ordered.columns},
+            {"r": sqrt(squared(ordered.columns))},
+            {"s": case(length > self.clip, term(self.clip) / length, 1.0)},
+            {kept: name(d) * name("s") for kept, d in zip(self.kept, ordered.columns, strict=True)},
+        )
+
     def contribution(self) -> float:
         return self.space.radius * self.clip
 
@@ -132,7 +154,7 @@ class MultinomialScore(_ClassResidual):
         return 2 * self.space.radius * self.clip
 
 
-class MeanClassResidual(_ClassResidual):
+class MeanClassResidual(ClassResidual):
     r"""``sum Q'(e_y - softmax(Q B'x))`` over rows without their weights: the error of the mean probabilities.
 
     A residual is a difference of two probability vectors, so its norm is at most ``sqrt 2``. Replacing a row changes

@@ -13,6 +13,7 @@ from dpregress.coordinates import Vector, svec
 from dpregress.coordinates.exact import ExactVector, Grid, Integers, gram, symmetric
 from dpregress.errors import InvalidInput
 from dpregress.queries.base import RowQuery
+from dpregress.queries.class_remainder import ClassRemainder
 from dpregress.queries.score_remainder import ScoreRemainder
 from dpregress.releases import NoiseLaw, Score, ScoreMoment
 from dpregress.rows.bounded import BoundedRows
@@ -72,7 +73,7 @@ class ScoreSquares(RowQuery[ScoreMoment]):
 
     def _contributions(self, labelled: bool) -> tuple[tuple[Stage, ...], Sequence[str], float]:
         """Stages to the contribution of a row, its columns, and what one in them stands for."""
-        if isinstance(self.score, ScoreRemainder):
+        if isinstance(self.score, ScoreRemainder | ClassRemainder):
             return self.score.contributions(labelled)
         program = self.score.program(labelled)
         unit = float(self.score.of_sums(np.zeros(program.shape, dtype=object), 0).unit)

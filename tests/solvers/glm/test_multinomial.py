@@ -18,7 +18,15 @@ from dpregress.mechanisms import Sampler, SeededSampler
 from dpregress.models import contrasts, probabilities
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import Start, from_public, start
-from dpregress.queries import MeanClassResidual, MultinomialScore, Query, ResponseHistogram, ScoreSquares, SecondMoment
+from dpregress.queries import (
+    ClassRemainder,
+    MeanClassResidual,
+    MultinomialScore,
+    Query,
+    ResponseHistogram,
+    ScoreSquares,
+    SecondMoment,
+)
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import MultinomialSteps, Solution
 from dpregress.solvers.glm.multinomial import SurrogateClasses, of_classes
@@ -28,6 +36,7 @@ from dpregress.solvers.shared.explained import FixedPrior, explain
 from dpregress.solvers.shared.surrogate import surrogate_rows
 from dpregress.trust import Central, Session
 from tests.laws.spies import Silent
+from tests.solvers.glm.asked import without_wider
 from tests.support import kinds, missing
 
 NAMES = ("x0", "x1", "x2")
@@ -57,24 +66,30 @@ def run(
     return solver.solve(ask), asked
 
 
-S, G, Q, M = SecondMoment, MultinomialScore, ScoreSquares, MeanClassResidual
+S, G, R, Q, M = SecondMoment, MultinomialScore, ClassRemainder, ScoreSquares, MeanClassResidual
 H = ResponseHistogram
 
 
 def without_labels(before: list[float], start: float) -> list[float]:
-    """The shares of the classes' histogram, of what is asked before four scores, of these and of what follows."""
-    left = 1 - sum(before) - 0.06
-    whole = [*before, *(left * weight / 6 for weight in (1, 1, 1, 3)), 0.01, 0.05]
+    """The shares of the classes' histogram, of what is asked before four scores, of these, and of what follows."""
+    left = 1 - sum(before) - 0.11
+    whole = [*before, *[left / 6] * 3, 0.05, left / 2, 0.01, 0.05]
     return [start, *((1 - start) * share for share in whole)]
 
 
 #: Public rows, labelled, intercept; queries and shares of mu^2.
 SETTINGS: dict[str, tuple[int, bool, bool, list[type[Query[Any]]], list[float]]] = {
-    "labelled": (200, True, True, [S, G, G, G, Q, M], [0.15, 0.1975, 0.1975, 0.395, 0.01, 0.05]),
-    "labelled, no intercept": (200, True, False, [S, G, G, G, Q], [0.15, 0.21, 0.21, 0.42, 0.01]),
-    "unlabelled": (200, False, True, [H, S, *[G] * 4, Q, M], without_labels([0.15], 0.13)),
-    "few public rows": (14, True, True, [H, S, S, *[G] * 4, Q, M], without_labels([0.1, 0.15], 0.12)),
-    "no public rows": (0, False, True, [H, S, S, S, S, *[G] * 4, Q, M], without_labels([0.1, 0.1, 0.1, 0.15], 0.13)),
+    "labelled": (200, True, True, [S, G, G, R, G, Q, M], [0.15, 0.185, 0.185, 0.05, 0.37, 0.01, 0.05]),
+    "labelled, no intercept": (200, True, False, [S, G, G, R, G, Q], [0.15, 0.1975, 0.1975, 0.05, 0.395, 0.01]),
+    "unlabelled": (200, False, True, [H, S, G, G, G, R, G, Q, M], without_labels([0.15], 0.13)),
+    "few public rows": (14, True, True, [H, S, S, G, G, G, R, G, Q, M], without_labels([0.1, 0.15], 0.12)),
+    "no public rows": (
+        0,
+        False,
+        True,
+        [H, S, S, S, S, G, G, G, R, G, Q, M],
+        without_labels([0.1, 0.1, 0.1, 0.15], 0.13),
+    ),
 }
 
 
@@ -88,8 +103,9 @@ def test_rounds_and_shares(setting: str, seed: int) -> None:
     found = start(NAMES, intercept=intercept, public=public, schema=None, row_bound=60.0)
     solver = MultinomialSteps(PublicFacts(4_000, "y", found, public, None), CLASSES, GDP(2.0), 0.0)
     solution, asked = run(solver, *data(rng, 4_000), 2.0, SeededSampler(rng))
+    asked = without_wider(asked)
     assert kinds(asked) == queries
-    assert solver.rounds == len(queries)
+    assert solver.rounds == len(queries) + 1
     np.testing.assert_allclose([spend.mu**2 / 4 for _, spend in asked], shares)
     assert np.isfinite(solution.whitened).all()
 

@@ -45,10 +45,10 @@ from dpregress.solvers.shared.public_fit import fit_public
 from dpregress.trust import Central, Session
 from tests.laws.spies import Silent
 from tests.registry import FAMILIES, responses
+from tests.solvers.glm.asked import Asked, without_wider
 from tests.support import kinds, statsmodels_family
 
 NAMES = ("x0", "x1", "x2")
-Asked = list[tuple[Query[Any], Event]]
 
 
 def design(rng: np.random.Generator, n: int) -> Matrix:
@@ -209,19 +209,6 @@ def solver_of(setting: str, rng: np.random.Generator, mu: float) -> ScoreSteps:
         public = public.unlabelled()
     # by its name, as the estimators have it
     return ScoreSteps(facts(public, intercept=intercept), family_of(family.distribution.name), GDP(mu), 0.0)
-
-
-def without_wider(questions: Asked) -> Asked:
-    """The questions, with the cost of a wider remainder counted to the score that paid for it."""
-    found: Asked = []
-    paid = 0.0
-    for query, spend in questions:
-        if isinstance(query, ScoreRemainder) and found and isinstance(found[-1][0], ScoreRemainder):
-            paid = spend.mu
-        else:
-            found.append((query, GDP(math.hypot(spend.mu, paid))))
-            paid = 0.0
-    return found
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

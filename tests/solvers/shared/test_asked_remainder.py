@@ -17,8 +17,9 @@ from dpregress.models import GammaFamily, GaussianFamily, PoissonFamily
 from dpregress.queries import ClippedScore
 from dpregress.solvers.shared.asked_remainder import AskedRemainder
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.remainder import Truncation, Untruncated
+from dpregress.solvers.shared.remainder import Untruncated
 from dpregress.solvers.shared.surrogate import SurrogateRows
+from dpregress.solvers.shared.truncation import ResidualTruncation
 
 FAMILIES: dict[str, Any] = {"linear": DPLinearRegression, "counts": DPPoissonRegressor, "amounts": DPGammaRegressor}
 COLUMNS = 3
@@ -90,7 +91,7 @@ def test_a_share_of_what_is_asked_next_pays_for_a_wider_one(away: float, most: f
     space = WhitenedSpace(("a", "b", "c"), np.eye(ORDER), 4.0, np.zeros(ORDER))
     score = ClippedScore(space, GaussianFamily, np.zeros(ORDER), 2.0)
     rows = SurrogateRows(rng.normal(size=(500, ORDER)), np.ones(500), np.zeros((ORDER, ORDER)))
-    taken = Truncation(rows, Magnitudes.of_sample(rng.normal(size=500)), 2.0)
+    taken = ResidualTruncation(rows, Magnitudes.of_sample(rng.normal(size=500)), 2.0)
     ordinary = Untruncated(np.eye(ORDER), lambda coef: np.zeros(len(coef)))
     ask = Asked(away)
     asked = AskedRemainder(ask, lambda *_: taken, lambda _: ordinary, SPEND, N, 0.25, most)

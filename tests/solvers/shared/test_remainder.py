@@ -12,8 +12,9 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import GaussianFamily
 from dpregress.queries import ClippedScore, ScoreRemainder, noise_in_mean
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.remainder import Answer, Remainder, Truncation, Untruncated
+from dpregress.solvers.shared.remainder import Answer, Remainder, Untruncated
 from dpregress.solvers.shared.surrogate import SurrogateRows
+from dpregress.solvers.shared.truncation import ResidualTruncation, Truncation
 
 ORDER = 4
 
@@ -21,7 +22,7 @@ ORDER = 4
 def truncation(rng: np.random.Generator) -> Truncation:
     """Of rows that are all within the radius, and residuals of which hardly any is clipped."""
     rows = SurrogateRows(rng.normal(size=(500, ORDER)), np.ones(500), np.zeros((ORDER, ORDER)))
-    return Truncation(rows, Magnitudes.of_sample(rng.normal(size=1000)), 10.0)
+    return ResidualTruncation(rows, Magnitudes.of_sample(rng.normal(size=1000)), 10.0)
 
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 100.0])

@@ -23,15 +23,15 @@ from dpregress.solvers.glm.score_loop import Clipped
 from dpregress.solvers.glm.surrogate_model import FamilyModel
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.radius_plan import TOLERATED
-from dpregress.solvers.shared.remainder import Truncation
 from dpregress.solvers.shared.surrogate import SurrogateRows
+from dpregress.solvers.shared.truncation import ResidualTruncation, Truncation
 
 #: The standard deviation of predictors, in longest steps, where a plane nearly separates two classes.
 _SEPARATED = 4.0
 #: Share of their second moment that a clip may take from residuals of shortened rows.
 _CUT = 0.02
 #: The largest bound of a remainder, in times the farthest surrogate row: private ones may be farther out.
-_FARTHEST = 4.0
+FARTHEST = 4.0
 #: Rows are whole within so many radii. Steps were too long where far rows decide, with two and more.
 _REACH = 1.4
 #: Shares of gradients within the clips that are considered.
@@ -70,7 +70,7 @@ class BinaryModel(FamilyModel):
     @property
     def farthest(self) -> float:
         """Of residuals of at most 1: that of private rows several times as far out as surrogate rows."""
-        return _FARTHEST * float(np.linalg.norm(self.rows.unweighted.x, axis=1).max())
+        return FARTHEST * float(np.linalg.norm(self.rows.unweighted.x, axis=1).max())
 
     def dispersion(self, coef: Vector) -> float:  # noqa: ARG002  # that of a class
         return 1.0
@@ -104,7 +104,7 @@ class BinaryModel(FamilyModel):
         return Clipped(1.0, share, 1.0, norms, within, sizes, 1.0, sizes.beyond(clip))
 
     def truncation(self, coef: Vector, clip: float) -> Truncation:
-        return Truncation(self.rows, self.sizes(coef), clip)
+        return ResidualTruncation(self.rows, self.sizes(coef), clip)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,4 +165,4 @@ class WholeBinaryModel(BinaryModel):
         return Clipped(1.0, gradients.share_within(clip), 1.0, norms, sizes, sizes, 1.0, gradients.beyond(clip))
 
     def truncation(self, coef: Vector, clip: float) -> Truncation:
-        return Truncation(self.rows, self.sizes(coef), clip / self.norms)
+        return ResidualTruncation(self.rows, self.sizes(coef), clip / self.norms)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.coordinates.matrices import definite_inverse
+from dpregress.coordinates.matrices import definite_inverse, moment_of_products
 from dpregress.models import Family, probabilities
 from dpregress.solvers.glm.tails import AmountTail, CountTail, Tail
 from dpregress.solvers.shared.public_fit import LabelledRows
@@ -136,11 +136,8 @@ class SoftmaxCut(CutOff):
     def _slope(self) -> Matrix:
         mean, x = self._mean(self.asked), self.rows.x
         against = mean[:, :, None] * (self.basis - (mean @ self.basis)[:, None, :])
-        change = np.einsum("mkj,mkl->jlm", self.taken, against, optimize=True) / self.rows.weight
-        found = np.empty((x.shape[1], len(change), x.shape[1], len(change)))
-        for j, k in np.ndindex(change.shape[:2]):
-            found[:, j, :, k] = self.share * (x * change[j, k][:, None]).T @ x
-        return found.reshape(self.asked.size, self.asked.size)
+        change = np.einsum("mkj,mkl->mjl", self.taken, against, optimize=True) / self.rows.weight[:, None, None]
+        return self.share * moment_of_products(x, change)
 
     def _mean(self, coef: Vector) -> Matrix:
         return probabilities(self.rows.predictor(coef.reshape(self.rows.x.shape[1], -1)), self.basis)

@@ -10,12 +10,12 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.queries import Ask, MultinomialScore, RowQuery, ScoreRemainder
+from dpregress.queries import Ask, RowQuery, remainder_of
 from dpregress.releases import Score
 from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.glm.score_loop import ModelledScore, ScoreModel, Steps
 from dpregress.solvers.shared.gram import MixedGram
-from dpregress.solvers.shared.remainder import Answer, Remainder, Untruncated
+from dpregress.solvers.shared.remainder import Answer, Asked, Remainder, Untruncated
 from dpregress.solvers.shared.repair import solvable
 from dpregress.solvers.shared.sandwich import ClippedEvidence, MeanEquation, Meat, released_meat, truncated, unshrunk
 from dpregress.solvers.shared.unresolved import unidentified_directions
@@ -64,8 +64,7 @@ def released_squares(
         slope, cut = clipped.kept * information, model.cut_off(coef, score.clip)
         slope = slope if cut is None else slope - cut.slope(coef)
     else:
-        assert not isinstance(score, MultinomialScore)  # it has no remainder
-        asked = ScoreRemainder(score, answer.query.bound)
+        asked = remainder_of(score, answer.query.bound)
         slope = solvable(model.unweighted.information(coef))
         expected, sizes = clipped.plain * slope, clipped.whole
     meat = Meat(expected, math.inf, "model")
@@ -80,21 +79,21 @@ def released_squares(
     )
 
 
-def untruncated(model: ScoreModel, query: ScoreRemainder, dispersion: float | None = None) -> Untruncated:
+def untruncated(model: ScoreModel, query: Asked, dispersion: float | None = None) -> Untruncated:
     """The score without weights and clips, by the model.
 
     Parameters
     ----------
     model : ScoreModel
-    query : ScoreRemainder
+    query : ScoreRemainder or ClassRemainder
         What they take.
     dispersion : float, optional
         Of clipped residuals, if it is known.
     """
-    whole, asked, nothing = model.unweighted, query.coef, np.zeros_like(query.coef)
+    whole, asked, nothing = model.unweighted, query.coef.ravel(), np.zeros(query.coef.size)
     everything = ModelledScore.of(whole, asked, nothing, 0.0, solvable(whole.information(asked)))
-    score = ModelledScore.of(model, asked, nothing, 0.0, solvable(model.information(asked)), query.clip)
-    kept = _clipped(replace(score, cut=model.cut_off(asked, query.clip, dispersion)), query.clip)
+    score = ModelledScore.of(model, asked, nothing, 0.0, solvable(model.information(asked)), query.score.clip)
+    kept = _clipped(replace(score, cut=model.cut_off(asked, query.score.clip, dispersion)), query.score.clip)
     return Untruncated(everything.system, lambda coef: everything.change(coef) - kept.change(coef))
 
 

@@ -26,6 +26,7 @@ from dpregress.models import contrasts, probabilities
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import (
     Ask,
+    ClassRemainder,
     MeanClassResidual,
     MultinomialScore,
     Query,
@@ -36,18 +37,22 @@ from dpregress.queries import (
 )
 from dpregress.releases import Isotropic
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
+from dpregress.solvers.glm.binary_model import FARTHEST
+from dpregress.solvers.glm.class_truncation import ClassTruncation
 from dpregress.solvers.glm.cut_off import SoftmaxCut
 from dpregress.solvers.glm.design import design_shares, released_design
-from dpregress.solvers.glm.estimates import released_squares, scored_estimates
+from dpregress.solvers.glm.estimates import released_squares, scored_estimates, untruncated
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
-from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR, mean_start_share
+from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR, WIDER, mean_start_share
 from dpregress.solvers.glm.softmax_fit import LONGEST, class_covariances, fit_public_classes, softmax_information
 from dpregress.solvers.glm.surrogate_model import MEAN_MISSED, MOST_ROWS, SMALLEST_SATURATED, shortened
+from dpregress.solvers.shared.asked_remainder import AskedRemainder
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, leaving_steps
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.radius_plan import TOLERATED
+from dpregress.solvers.shared.remainder import remainder_share
 from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.slope_shapes import slope_shapes
@@ -101,6 +106,7 @@ class MultinomialSteps(FactSolver):
         shares = {
             **design_shares(facts),
             "mean": MEAN_BOUNDED if facts.start.space.intercept else 0.0,
+            "remainder": remainder_share(facts.start.space),
             "squares": meat_share(facts.n, order, budget) if robust else 0.0,
         }
         shares = {
@@ -113,11 +119,11 @@ class MultinomialSteps(FactSolver):
 
     @property
     def asks(self) -> tuple[type[Query[Any]], ...]:
-        return (SecondMoment, MultinomialScore, ScoreSquares, MeanClassResidual, ResponseHistogram)
+        return (SecondMoment, MultinomialScore, ClassRemainder, ScoreSquares, MeanClassResidual, ResponseHistogram)
 
     @property
     def rounds(self) -> int:
-        return len(self._spend) + len(self._steps)
+        return len(self._spend) + len(self._steps) + ("remainder" in self._spend)
 
     def solve(self, ask: Ask) -> Solution:
         known = self._shares(ask) if "start" in self._spend else None
@@ -145,18 +151,23 @@ class MultinomialSteps(FactSolver):
         weak = WeakPrior.of(space, gram, self.facts.schema).repeated(len(each))
         begin = self._begin(space, gram, weak, known)
         told = [] if known is None else [ReleasedShares(model, begin.prior.coef, np.zeros(len(each)), known.variance)]
-        steps = take_steps(ask, model, begin, self._steps, penalty, self.facts.n, told)
-        squares = released_squares(ask, model, steps.coef, self._steps[-1], self._spend.get("squares"), self.facts.n)
+        n, beyond = self.facts.n, None
+        if "remainder" in self._spend:
+            ordinary, spend = partial(untruncated, model), self._spend["remainder"]
+            beyond = AskedRemainder(ask, model.truncation, ordinary, spend, n, WIDER, model.farthest)
+        steps = take_steps(ask, model, begin, self._steps, penalty, n, told, beyond)
+        answer, wide = (None, None) if beyond is None else (beyond.first, beyond.wide)
+        squares = released_squares(ask, model, steps.coef, self._steps[-1], self._spend.get("squares"), n, answer)
         coef, equation = steps.coef.reshape(space.order, -1), None
         if "mean" in self._spend:
             query = MeanClassResidual(space, coef)
-            noise = query.noise(self._spend["mean"], self.facts.n) ** 2
+            noise = query.noise(self._spend["mean"], n) ** 2
             found = ask(query, self._spend["mean"]).mean
             equation = partial(model.mean_equation, steps.coef, found, noise)
             slope = model.mean_slope(steps.coef)
             doubt = float(np.trace(slope @ steps.uncertainty.total @ slope.T)) / len(found)
             coef = self._adjusted(space, rows, coef, gain_of(found, doubt, noise) * found)
-        estimates = scored_estimates(model, steps, squares, equation, mixed, self.facts.n)
+        estimates = scored_estimates(model, steps, squares, equation, mixed, n, answer, wide)
         return Solution(coef.ravel(), steps.system, space, None, steps.uncertainty, estimates)
 
     def _begin(self, space: WhitenedSpace, gram: Matrix, weak: WeakPrior, known: Shares | None) -> Beginning:
@@ -197,6 +208,17 @@ class SurrogateClasses(ScoreModel):
     gram_variance: float
     canonical: bool = True
 
+    @property
+    def unweighted(self) -> SurrogateClasses:
+        rows = self.rows.unweighted
+        more = np.kron(rows.second - self.rows.second, np.eye(self.basis.shape[1]))
+        return replace(self, rows=rows, gram=np.asarray(self.gram + more))
+
+    @property
+    def farthest(self) -> float:
+        """Of residuals of at most the root of 2: that of private rows several times as far out as surrogate rows."""
+        return math.sqrt(2) * FARTHEST * float(np.linalg.norm(self.rows.unweighted.x, axis=1).max())
+
     def question(self, coef: Vector, spend: GDP) -> MultinomialScore:
         """The score, with the best clip for the residuals that the model itself expects."""
         mean = self._mean(coef)
@@ -221,6 +243,10 @@ class SurrogateClasses(ScoreModel):
 
     def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> SoftmaxCut:  # noqa: ARG002
         return SoftmaxCut.of(self.rows, self.basis, self._columns(coef), clip)
+
+    def truncation(self, coef: Vector, clip: float) -> ClassTruncation:
+        """What weights and this clip take from a score at these coefficients."""
+        return ClassTruncation(self.rows, self._mean(coef), self.basis, clip)
 
     def mean_equation(self, coef: Vector, found: Vector, noise: float, dispersion: float) -> MeanEquation:
         """The released mean residual as an equation of the intercepts."""

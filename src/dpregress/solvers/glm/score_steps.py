@@ -68,7 +68,7 @@ from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 from dpregress.solvers.shared.public_fit import LabelledRows, PublicFit, fit_public
 from dpregress.solvers.shared.radius_plan import CLIP
-from dpregress.solvers.shared.remainder import Untruncated, remainder_share
+from dpregress.solvers.shared.remainder import Asked, Untruncated, remainder_share
 from dpregress.solvers.shared.repair import ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, shows_lengths, surrogate_rows
@@ -95,7 +95,7 @@ STEPS_OF_MOST, _MOST = (0.5, 0.5, *(1.0,) * 9, 4.0), 3000.0
 #: The share of the information at the last coefficients, by a schema alone, where there are so many scores.
 _INFORMATION, _WITH_INFORMATION = 0.05, (STEPS_OF_MANY, STEPS_OF_MOST)
 #: The share of the last score for a wider remainder where the model is wrong.
-_WIDER = 1 / 4
+WIDER = 1 / 4
 #: The largest share of private rows that surrogate rows may lack along a direction, beside gradients of whole rows.
 _MISSED = 0.001
 #: Half octaves above the largest size seen that sizes may lie.
@@ -253,7 +253,7 @@ class ScoreSteps(FactSolver):
         begin, beyond = self._begin(model, coef, prior, weak), None
         if "remainder" in self._spend:
             ordinary, spend = partial(self._ordinary, model), self._spend["remainder"]
-            beyond = AskedRemainder(ask, model.truncation, ordinary, spend, n, _WIDER, model.farthest)
+            beyond = AskedRemainder(ask, model.truncation, ordinary, spend, n, WIDER, model.farthest)
         steps = take_steps(ask, model, begin, self._steps, penalty, n, told, beyond)
         coef, equation = steps.coef, None
         answer, wide = (None, None) if beyond is None else (beyond.first, beyond.wide)
@@ -368,9 +368,9 @@ class ScoreSteps(FactSolver):
             return model.whole if known else model
         return SurrogateModel(*common, levels, labelled)
 
-    def _ordinary(self, model: FamilyModel, query: ScoreRemainder) -> Untruncated:
+    def _ordinary(self, model: FamilyModel, query: Asked) -> Untruncated:
         """The ordinary score where the remainder is asked, with the tail that clips take if labels tell of it."""
-        seen = model.clipped(query.coef, query.clip).square if self._labelled else None
+        seen = model.clipped(query.score.coef, query.score.clip).square if self._labelled else None
         return untruncated(model, query, seen)
 
     def _begin(self, model: FamilyModel, coef: Vector, prior: PublicFit | None, weak: WeakPrior | None) -> Beginning:

@@ -19,10 +19,10 @@ from dpregress.solvers.shared.explained import Evidence, SlopesPrior
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.public_fit import LabelledRows
 from dpregress.solvers.shared.radius_plan import TOLERATED
-from dpregress.solvers.shared.remainder import Truncation
 from dpregress.solvers.shared.repair import floor_information
 from dpregress.solvers.shared.slope_shapes import slope_shapes
 from dpregress.solvers.shared.surrogate import SurrogateRows
+from dpregress.solvers.shared.truncation import ResidualTruncation, Truncation
 from dpregress.solvers.shared.weak_prior import WeakPrior
 
 #: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
@@ -194,7 +194,7 @@ class SurrogateModel(FamilyModel):
         return Clipped(kept, share * dispersion, dispersion, norms, within, whole, plain, sizes.beyond(clip))
 
     def truncation(self, coef: Vector, clip: float) -> Truncation:  # noqa: ARG002  # sizes are those at the start
-        return Truncation(self.rows, self.levels.seen, clip)
+        return ResidualTruncation(self.rows, self.levels.seen, clip)
 
     def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> CutOff | None:
         if self._classes:

@@ -11,14 +11,15 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.queries import Ask, ClippedGradient, ClippedScore, ScoreRemainder
+from dpregress.queries import Ask, ClippedGradient, ClippedScore
 from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.linear.scores import Scores
 from dpregress.solvers.shared.asked_remainder import AskedRemainder
 from dpregress.solvers.shared.explained import Evidence
 from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.remainder import Remainder, Truncation, Untruncated, ask_remainder, ask_wider
+from dpregress.solvers.shared.remainder import Asked, Remainder, Untruncated, ask_remainder, ask_wider
 from dpregress.solvers.shared.sandwich import MeanEquation, Meat, released_meat, unshrunk
+from dpregress.solvers.shared.truncation import ResidualTruncation
 from dpregress.solvers.shared.unresolved import unidentified_directions
 
 #: The share of the mean residual for a wider remainder where the model is wrong.
@@ -57,7 +58,7 @@ class FinalScore:
         return self.scores.question(self.coef, self.clip)
 
     @cached_property
-    def truncation(self) -> Truncation:
+    def truncation(self) -> ResidualTruncation:
         """What weights and the clip take from the scores of surrogate rows."""
         return self.scores.truncation(self.levels, self.clip)
 
@@ -89,7 +90,7 @@ class FinalScore:
         wide = None if wider is None else ask_wider(ask, answer.query, self.truncation, wider, n)
         return Remainder(answer, ordinary, wide), mean
 
-    def meat(self, ask: Ask, query: ScoreRemainder | None, spend: GDP | None, n: int) -> Meat:
+    def meat(self, ask: Ask, query: Asked | None, spend: GDP | None, n: int) -> Meat:
         """The second moment of contributions to the score, and to its remainder if there is one.
 
         It is released if there is a budget for it.

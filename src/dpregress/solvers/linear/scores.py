@@ -30,9 +30,9 @@ from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import Magnitudes, sums_from
 from dpregress.solvers.shared.posterior import Step
 from dpregress.solvers.shared.radius_plan import PROXY, TOLERATED
-from dpregress.solvers.shared.remainder import Truncation
 from dpregress.solvers.shared.repair import floored, solvable
 from dpregress.solvers.shared.surrogate import SurrogateRows, shows_lengths, surrogate_rows
+from dpregress.solvers.shared.truncation import ResidualTruncation
 
 #: Rows are whole within so many radii.
 _REACH = 1.4
@@ -188,9 +188,9 @@ class Scores:
         """The mean amount of a residual that a clip takes."""
         return levels.cut(clip)
 
-    def truncation(self, levels: Magnitudes, clip: float) -> Truncation:
+    def truncation(self, levels: Magnitudes, clip: float) -> ResidualTruncation:
         """What weights and a clip take from the scores of surrogate rows."""
-        return Truncation(self.rows, levels.seen, clip)
+        return ResidualTruncation(self.rows, levels.seen, clip)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,8 +264,8 @@ class WholeScores(Scores):
         most = np.quantile(self._most(clip), _LENGTHS)
         return float(np.mean([levels.cut(bound) for bound in most.tolist()]))
 
-    def truncation(self, levels: Magnitudes, clip: float) -> Truncation:
-        return Truncation(self.rows, levels.seen, self._most(clip) * self._longer, self._longer)
+    def truncation(self, levels: Magnitudes, clip: float) -> ResidualTruncation:
+        return ResidualTruncation(self.rows, levels.seen, self._most(clip) * self._longer, self._longer)
 
 
 def linear_scores(facts: PublicFacts, space: WhitenedSpace, mixed: MixedGram, *, alike: bool = True) -> Scores:

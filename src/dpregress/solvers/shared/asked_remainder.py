@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from dpregress.accounting import GDP, split
 from dpregress.coordinates import Vector
-from dpregress.queries import Ask, ClippedGradient, ClippedScore, ScoreRemainder
-from dpregress.solvers.shared.remainder import Answer, Remainder, Truncation, Untruncated, ask_remainder, ask_wider
+from dpregress.queries import Ask
+from dpregress.solvers.shared.remainder import Answer, Asked, Remainder, Scored, Untruncated, ask_remainder, ask_wider
+from dpregress.solvers.shared.truncation import Truncation
 
 #: The noise of the wider remainder, in standard deviations of a mean score's sampling error.
 _NOISE = 3.0
@@ -45,7 +46,7 @@ class AskedRemainder:
         self,
         ask: Ask,
         truncation: Callable[[Vector, float], Truncation],
-        untruncated: Callable[[ScoreRemainder], Untruncated],
+        untruncated: Callable[[Asked], Untruncated],
         spend: GDP,
         n: int,
         share: float,
@@ -56,11 +57,12 @@ class AskedRemainder:
         self.first: Answer | None = None
         self.wide: Answer | None = None
 
-    def __call__(self, score: ClippedScore | ClippedGradient, spend: GDP) -> GDP:
+    def __call__(self, score: Scored, spend: GDP) -> GDP:
         """Ask it, and say what is left of the cost of what is asked next."""
-        ask, n, taken = self._ask, self._n, self._truncation(score.coef, score.clip)
+        ask, n, coef = self._ask, self._n, score.coef.ravel()
+        taken = self._truncation(coef, score.clip)
         first = self.first = ask_remainder(ask, score, taken, self._spend, n)
-        wrong = Remainder(first, self._untruncated(first.query)).stands_out(score.coef, n)
+        wrong = Remainder(first, self._untruncated(first.query)).stands_out(coef, n)
         if not wrong or self._most <= first.query.bound:
             return spend
         left, kept = split(spend, (1 - self._share, self._share))

@@ -4,7 +4,7 @@ A score with weights and clips has the root of the ordinary score only if the mo
 remainder ``mean u`` at a fit b (:class:`~dpregress.queries.ScoreRemainder`) says by how much: with J the slope of the
 ordinary score, coefficients that explain the clipped scores are moved by ``J^{-1} (mean u - expected)``, where what the
 model itself expects is subtracted. Few rows have a remainder at all, so that its bound K, and with it the noise, can be
-small. What K takes in turn is estimated from the sizes of residuals.
+small. What K takes in turn is estimated by surrogate rows (:mod:`.truncation`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -20,17 +19,23 @@ import numpy as np
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import sandwich
-from dpregress.queries import Ask, ClippedGradient, ClippedScore, ScoreRemainder, noise_in_mean
-from dpregress.solvers.shared.magnitudes import Magnitudes
-from dpregress.solvers.shared.surrogate import SurrogateRows
+from dpregress.queries import (
+    Ask,
+    ClassRemainder,
+    ClippedGradient,
+    ClippedScore,
+    MultinomialScore,
+    ScoreRemainder,
+    noise_in_mean,
+    remainder_of,
+)
+from dpregress.solvers.shared.truncation import LIKELY, Truncation
 
 #: Its share of mu^2.
 _SHARE = 0.05
 #: The standard deviation of what a model misses of the mean response, in those of the residuals: a convention for what
-#: is reported, and what is taken as likely.
-MISSED, _LIKELY = 0.1, 0.2
-#: Bounds of remainders that are considered, in products of radius and clip.
-_BOUNDS = 2.0 ** np.arange(-5, 5.25, 0.25)
+#: is reported.
+MISSED = 0.1
 #: So many standard deviations of a mean square stand out.
 _LIMIT = 2.0
 #: The noise of the second bound where linear models have far rows, in standard deviations of a mean score's sampling
@@ -41,13 +46,11 @@ _WIDER, _LEAST_WIDER = 6.0, 2.0
 _CLEAR, _FURTHER = 2.0, 4.0
 #: What lies beyond the bound is at least this share of what such a model loses there.
 _LEAST_BEYOND = 0.2
-#: The noise has at least this share of the standard deviation of the sampling error, in the geometric mean over
-#: directions, since private rows may have longer tails than surrogate rows.
-_LEAST_NOISE = 0.4
-#: The share of the sampling errors' trace that is rounding.
-_ROUNDING = 1e-12
-#: Points at which the sizes of residuals are taken, and the share of the largest ones.
-_POINTS, _RAREST = 64, 1e-6
+
+
+#: Scores that have a remainder, and what asks for it.
+Scored = ClippedScore | ClippedGradient | MultinomialScore
+Asked = ScoreRemainder | ClassRemainder
 
 
 def _sure(order: int) -> float:
@@ -93,7 +96,7 @@ class Answer(NamedTuple):
 
     Attributes
     ----------
-    query : ScoreRemainder
+    query : ScoreRemainder or ClassRemainder
     value : ndarray of shape (p,)
     variance : float
         Of the noise of an entry.
@@ -105,7 +108,7 @@ class Answer(NamedTuple):
         Private rows.
     """
 
-    query: ScoreRemainder
+    query: Asked
     value: Vector
     variance: float
     lost: Matrix
@@ -152,13 +155,13 @@ class Remainder:
         likely, sure = max(self._likely_size, 1e-300), _sure(len(coef))
         clear = float(found @ found) / len(found) - sure * self.answer.variance  # beyond what noise explains
         scale = min(self._size(found, sure) / likely, max(clear / likely, 1.0))
-        share = min(max(scale, _LEAST_BEYOND) * _LIKELY**2, 1.0)
+        share = min(max(scale, _LEAST_BEYOND) * LIKELY**2, 1.0)
         return share / 3 * sandwich(self.score.slope, self.answer.lost)
 
     @property
     def _likely_size(self) -> float:
         """The mean square of a remainder by T, before it is scaled."""
-        return _LIKELY**2 * float(np.trace(self.answer.expected)) / len(self.answer.expected)
+        return LIKELY**2 * float(np.trace(self.answer.expected)) / len(self.answer.expected)
 
     def _size(self, found: Vector, sure: float) -> float:
         """The mean square of a remainder beyond its noise, of which ``sure`` times as much is possible."""
@@ -187,7 +190,7 @@ class Remainder:
             return self._widened(found, self.wide) if upper else Move.none(order)
         sure = _sure(order)
         size = self._size(found, sure if upper else 1.0)
-        usual = min(size / max(self._likely_size, 1e-300), 1.0) * _LIKELY**2 * self.answer.expected
+        usual = min(size / max(self._likely_size, 1e-300), 1.0) * LIKELY**2 * self.answer.expected
         if upper:  # what T does not explain may have any direction
             usual = usual + max(size - self._likely_size, 0.0) * np.eye(order)
         known = np.linalg.inv(usual + variance * np.eye(order))
@@ -232,94 +235,13 @@ class Remainder:
         return max(abs(first), math.sqrt(self.answer.variance))
 
 
-@dataclass(frozen=True, eq=False)
-class Truncation:
-    """What weights and clips take from the scores of surrogate rows with residuals of these sizes.
-
-    Attributes
-    ----------
-    rows : SurrogateRows
-    sizes : Magnitudes
-        Of weighted residuals.
-    clip : float or ndarray of shape (m,)
-        Of these times ``longer``, for all rows or for each.
-    longer : float or ndarray of shape (m,)
-        The score before the clip, over that of the row as it is weighted.
-    """
-
-    rows: SurrogateRows
-    sizes: Magnitudes
-    clip: float | Vector
-    longer: float | Vector = 1.0
-
-    @cached_property
-    def _length(self) -> Vector:
-        """Norms of weighted rows, of shape (m,)."""
-        return np.asarray(np.maximum(np.linalg.norm(self.rows.x, axis=1), 1e-300))
-
-    @cached_property
-    def _taken(self) -> tuple[Matrix, Vector]:
-        """Of the weighted row x, what is taken for residuals of some sizes, of shape (m, sizes), and their shares."""
-        survival = np.geomspace(1.0, _RAREST, _POINTS + 1)
-        shares = -np.diff(survival)
-        sizes = self.sizes.quantiles(1 - np.sqrt(survival[1:] * survival[:-1]))
-        clip, longer = (np.broadcast_to(each, len(self.rows.x))[:, None] for each in (self.clip, self.longer))
-        kept = np.minimum(longer * sizes, clip)
-        taken = sizes / self.rows.shortening[:, None] ** 2 - kept
-        return np.asarray(taken), shares / shares.sum()
-
-    def lost(self, bound: float) -> Matrix:
-        """The second moment of what lies beyond this bound of the remainder, of shape (p, p)."""
-        taken, shares = self._taken
-        with np.errstate(over="ignore"):  # rows of zeros lose nothing
-            least = bound / self._length
-        hit = taken[:, -1] > least  # the largest size; most rows lose nothing
-        mean = np.maximum(taken[hit] - least[hit, None], 0.0) ** 2 @ shares
-        x = self.rows.x[hit]
-        return np.asarray((x * mean[:, None]).T @ x / len(hit))
-
-    @cached_property
-    def _unweighted(self) -> Matrix:
-        """The second moment of rows without weights."""
-        return self.rows.unweighted.gram
-
-    @property
-    def weighted(self) -> Matrix:
-        """What the weights take from the second moment of rows."""
-        return self._unweighted - self.rows.gram
-
-    def best_bound(self, contribution: float, spend: GDP, n: int) -> float:
-        """The bound with the shortest intervals, in the geometric mean over coefficients, or one with little noise.
-
-        Sampling, noise and what may lie beyond the bound are added. The bound is a multiple of that of the score, its
-        largest ``contribution``.
-        """
-        sampling = self.sizes.root_mean_square**2 / n * self._unweighted
-        bounds = contribution * _BOUNDS
-        noise = (noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n) * bounds) ** 2
-        values = np.maximum(np.linalg.eigvalsh(sampling), max(_ROUNDING * float(np.trace(sampling)), 1e-300))
-        with np.errstate(over="ignore"):  # rows of zeros have no sampling error
-            longer = np.mean(np.log1p(noise[:, None] / values), axis=1)
-        quiet = np.flatnonzero((longer <= math.log1p(_LEAST_NOISE**2)) & (_BOUNDS <= 1))
-        least = int(quiet.max(initial=0))  # bounds rise, and the noise with them
-        bounds, noise = bounds[least:], noise[least:]
-        slopes = np.eye(len(sampling))
-        found = [
-            np.linalg.slogdet(sampling + variance * slopes + _LIKELY**2 * self.lost(bound))[1]
-            for variance, bound in zip(noise.tolist(), bounds.tolist(), strict=True)
-        ]
-        return float(bounds[np.argmin(found)])
-
-
-def ask_remainder(
-    ask: Ask, score: ClippedScore | ClippedGradient, truncation: Truncation, spend: GDP, n: int
-) -> Answer:
+def ask_remainder(ask: Ask, score: Scored, truncation: Truncation, spend: GDP, n: int) -> Answer:
     """What weights and clips take from this score.
 
     Parameters
     ----------
     ask : Ask
-    score : ClippedScore or ClippedGradient
+    score : ClippedScore, ClippedGradient or MultinomialScore
     truncation : Truncation
         Of the same score, by surrogate rows.
     spend : GDP
@@ -331,7 +253,7 @@ def ask_remainder(
 
 def ask_wider(
     ask: Ask,
-    narrow: ScoreRemainder,
+    narrow: Asked,
     truncation: Truncation,
     spend: GDP,
     n: int,
@@ -344,7 +266,7 @@ def ask_wider(
     Parameters
     ----------
     ask : Ask
-    narrow : ScoreRemainder
+    narrow : ScoreRemainder or ClassRemainder
         The one that was asked.
     truncation, spend, n
         As in :func:`ask_remainder`.
@@ -353,14 +275,11 @@ def ask_wider(
     most : float, optional
         The largest bound.
     """
-    sampling = truncation.sizes.root_mean_square / math.sqrt(n)
-    bound = noise * sampling / noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n)
+    bound = noise * truncation.spread / math.sqrt(n) / noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n)
     return _answer(ask, narrow.score, truncation, min(max(bound, _LEAST_WIDER * narrow.bound), most), spend, n)
 
 
-def _answer(
-    ask: Ask, score: ClippedScore | ClippedGradient, truncation: Truncation, bound: float, spend: GDP, n: int
-) -> Answer:
-    query = ScoreRemainder(score, bound)
+def _answer(ask: Ask, score: Scored, truncation: Truncation, bound: float, spend: GDP, n: int) -> Answer:
+    query = remainder_of(score, bound)
     variance = query.noise(spend, n) ** 2
     return Answer(query, ask(query, spend).mean, variance, truncation.lost(bound), truncation.lost(0.0), n)
