@@ -27,7 +27,7 @@ from dpregress.coordinates import Exposure, ResponseScale, WhitenedSpace
 from dpregress.coordinates.exact import ExactVector
 from dpregress.errors import InvalidInput, NotAnswered
 from dpregress.mechanisms.base import unrounded_total
-from dpregress.models import BinomialFamily, Family, PoissonFamily, family_of
+from dpregress.models import BinomialFamily, Family, PoissonFamily, contrasts, family_of
 from dpregress.public.coding import domain_of
 from dpregress.queries import (
     BinomialInformation,
@@ -451,6 +451,21 @@ def test_residuals_of_classes(kind: str, classes: int, seed: int) -> None:
             # a unit of the grid moves a predictor, and with it a probability, by this much
             moved = (2.0**-19 + 2.0**-20 * size) * query.contribution()
             assert np.abs(free - found).max() <= 300 * moved
+
+
+@pytest.mark.parametrize("radii", [1e3, 1e8, 1e14])
+def test_far_rows_of_the_class_that_is_expected_lack_next_to_nothing(radii: float, seed: int) -> None:
+    """A probability that is cut at e^-30 would be magnified by the distance."""
+    rng = np.random.default_rng(seed)
+    space = SPACES["plain"](rng).with_response(ResponseScale("y"))
+    x = rng.normal(size=(50, space.order))
+    x *= radii * space.radius / np.linalg.norm(x, axis=1, keepdims=True)
+    coef = 1e3 / space.radius * rng.normal(size=(space.order, 2))
+    y = (space.whiten(x) @ coef @ contrasts(3).T).argmax(axis=1).astype(float)
+    query, rows = ClassRemainder(MultinomialScore(space, coef, 0.6), 0.2 * space.radius), RawRows(x, y)
+    free, found = query.exact(query.row_map(rows, 1)), expected_of(query, rows)
+    for each in (free, found):
+        assert np.abs(np.asarray(each)).max() <= 1e-3 * query.bound
 
 
 # ---------------------------------------------------------------- the bound, whatever the arithmetic does

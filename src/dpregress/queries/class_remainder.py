@@ -16,7 +16,11 @@ from dpregress.queries.score_remainder import ScoreRemainder
 from dpregress.rows.bounded import BoundedRows
 from dpregress.rows.ordered import LARGEST, check_range
 from dpregress.rows.ordered_functions import flushed
-from dpregress.rows.row_kernel import Stage, clipped, floated, name
+from dpregress.rows.row_kernel import Stage, case, clipped, floated, name
+
+#: Smaller residuals of rows without weights are those of rows that are predicted with certainty, and rounding: far out
+#: they would be magnified.
+_CERTAIN = 2.0**-36
 
 
 class ClassRemainder(BoundedVectors, ClassResidual):
@@ -53,10 +57,12 @@ class ClassRemainder(BoundedVectors, ClassResidual):
 
     def factor(self, rows: BoundedRows) -> Matrix:
         """What each row x as it is weighted is multiplied with, of shape (m, K - 1)."""
-        whole = rows.weight[:, None] * self.residual(rows) / shortening(rows)[:, None] ** 2
-        beyond = whole - self.score.factor(rows)
+        residual = self.residual(rows)
+        residual[np.abs(residual) < _CERTAIN] = 0.0
+        beyond = rows.weight[:, None] * residual / shortening(rows)[:, None] ** 2 - self.score.factor(rows)
         length = np.sqrt(np.maximum(squared_norms(beyond), np.finfo(float).tiny))
-        return np.asarray(beyond * np.minimum(1.0, self.most(rows) / length)[:, None])
+        with np.errstate(over="ignore"):
+            return np.asarray(beyond * np.minimum(1.0, self.most(rows) / length)[:, None])
 
     def each(self, rows: BoundedRows) -> Matrix:
         return Grid(self.bound, rows.words).nearest(self._times(rows, self.factor(rows)))
@@ -75,15 +81,18 @@ class ClassRemainder(BoundedVectors, ClassResidual):
         check_range(self.score.clip)
         ordered, stages = self._ordered, self.score.kept_stages(labelled)
         beyond = tuple(f"beyond{k}" for k in range(self.classes - 1))
-        square = name("w") * name("w")
-        lacking = {
-            b: clipped(name(d) / square - name(k), -LARGEST, LARGEST)
-            for b, d, k in zip(beyond, ordered.columns, self.score.kept, strict=True)
+        weight = name("w")
+        whole = {
+            b: case((name(d) > weight * -_CERTAIN) & (name(d) < weight * _CERTAIN), 0.0, name(d) / (weight * weight))
+            for b, d in zip(beyond, ordered.columns, strict=True)
         }
-        lacking_flushed = {b: value for b in beyond for value in flushed(b, LEAST).values()}
+        lacking = {
+            b: clipped(name(b) - name(k), -LARGEST, LARGEST) for b, k in zip(beyond, self.score.kept, strict=True)
+        }
+        small = {b: value for b in beyond for value in flushed(b, LEAST).values()}
         each = tuple(f"a{i}" for i in range(self.size))
         pairs = [floated(name(u)) * name(b) for u in ordered.rows.integers for b in beyond]
-        return (*stages, lacking, lacking_flushed, dict(zip(each, pairs, strict=True))), each
+        return (*stages, whole, lacking, small, dict(zip(each, pairs, strict=True))), each
 
     def contributions(self, labelled: bool) -> tuple[tuple[Stage, ...], tuple[str, ...], float]:
         """Stages to :meth:`influence`, its columns, and what one in them stands for."""

@@ -55,7 +55,8 @@ class ClassTruncation(Truncation):
 
     def lost(self, bound: float) -> Matrix:
         hit = (self._length > bound).any(axis=1)
-        beyond = np.maximum(1 - bound / self._length[hit], 0.0)
+        length = self._length[hit]
+        beyond = np.maximum(length - bound, 0.0) / length
         taken = self._taken[hit] * beyond[:, :, None]
         squares = np.einsum("mk,mki,mkj->mij", self.mean[hit], taken, taken, optimize=True)
         return np.asarray(moment_of_products(self.rows.x[hit], squares) / len(self.mean))
