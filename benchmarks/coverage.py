@@ -34,7 +34,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.grid import ESTIMATORS
@@ -143,14 +143,26 @@ def likelihood(family: str, x: Matrix, y: Vector) -> Vector:
 
 
 def robust_errors(family: str, x: Matrix, y: Vector, coef: Vector) -> Vector:
-    """HC0 standard errors; NaN for several classes."""
+    """HC0 standard errors."""
+    design = np.column_stack([np.ones(len(x)), x])
     if family == "multinomial":
-        return np.full(len(coef), np.nan)
-    model, design = family_of(family), np.column_stack([np.ones(len(x)), x])
-    eta = design @ coef
-    score = design * ((y - model.mean(eta)) * model.factor(eta))[:, None]
-    inverse = np.linalg.pinv(design.T @ (design * model.information(eta)[:, None]))
+        inverse, score = _of_classes(design, y, coef)
+    else:
+        model, eta = family_of(family), design @ coef
+        score = design * ((y - model.mean(eta)) * model.factor(eta))[:, None]
+        inverse = np.linalg.pinv(design.T @ (design * model.information(eta)[:, None]))
     return np.asarray(np.sqrt(np.diag(inverse @ score.T @ score @ inverse)))
+
+
+def _of_classes(design: Matrix, y: Vector, coef: Vector) -> tuple[Matrix, Matrix]:
+    """The inverse information, of coefficients that sum to 0, and each row's score, class by class."""
+    order = design.shape[1]
+    mean = softmax(design @ coef.reshape(-1, order).T, axis=1)
+    classes = range(mean.shape[1])
+    residual = (y[:, None] == np.array(classes)) - mean
+    blocks = [[(design * (mean[:, k] * ((k == j) - mean[:, j]))[:, None]).T @ design for j in classes] for k in classes]
+    score = (residual[:, :, None] * design[:, None, :]).reshape(len(y), -1)
+    return np.linalg.pinv(np.block(blocks), rcond=1e-10), score
 
 
 @lru_cache(maxsize=4)

@@ -46,6 +46,14 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.skipif(FOLDER not in os.environ, reason=f"needs the tables of {FOLDER}")
+def test_robust_errors_of_two_classes_are_those_of_a_logistic_model(seed: int) -> None:
+    """Coefficients that sum to 0 are half of the logistic ones."""
+    x, y = coverage.drawn("logistic quadratic", 2_000, np.random.default_rng(seed))
+    coef = coverage.likelihood("binomial", x, y)
+    classes = coverage.robust_errors("multinomial", x, y, np.concatenate([-coef, coef]) / 2)
+    np.testing.assert_allclose(classes, np.tile(coverage.robust_errors("binomial", x, y, coef) / 2, 2), rtol=1e-6)
+
+
 def test_a_real_table_is_a_population() -> None:
     record = json.loads(coverage.block(Cell("power", 2_000, "80 unlabelled", 1.0), 0, 1))
     assert len(record["90"]) == 5

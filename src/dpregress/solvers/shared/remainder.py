@@ -128,10 +128,10 @@ class Remainder:
     For intervals, a size that exceeds T is added to it in all directions, and the move itself is a doubt as well: what
     the bound took may be as much as what it left.
 
-    Where far rows were counted, or a remainder of two classes stands out, surrogate rows need not reach as far as
-    private ones, and T says nothing. Predictions do not follow the remainder then. Intervals follow it where it stands
-    out from its noise, and along its direction a second one with a wider bound. What the wider bound adds is a doubt,
-    since a still wider one may add as much again.
+    Where far rows were counted, or a remainder stands out, surrogate rows need not reach as far as private ones, and T
+    says nothing. Predictions do not follow the remainder then. Intervals follow it where it stands out from its noise,
+    and along its direction a second one with a wider bound. What the wider bound adds is a doubt, since a still wider
+    one may add as much again.
 
     Attributes
     ----------
