@@ -76,7 +76,9 @@ def test_public_rows_of_which_many_are_0(name: str, labelled: bool, seed: int) -
 
 
 @pytest.mark.parametrize("far", [1e10, 1e28])
-@pytest.mark.parametrize("name", ["linear", "ridge", "logistic", "poisson", "gamma", "classes"])
+@pytest.mark.parametrize(
+    "name", ["linear", "ridge", "logistic", "poisson", "gamma", pytest.param("classes", marks=pytest.mark.slow)]
+)
 def test_public_rows_beyond_the_bounds(name: str, far: float, seed: int) -> None:
     """So few that the bounds are the start, in other units than the schema has; two of the columns are equal."""
     rng = np.random.default_rng(seed)
