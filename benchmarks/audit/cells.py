@@ -294,7 +294,7 @@ def _marginals(recipe: str, **more: Any) -> Cell:
 
 
 _MANY_MOMENTS = "second moments (42%) and scores (36%) have other worst pairs"
-_OPPOSITE = "Gram matrix, remainder and mean residual (25%) cannot separate this pair"
+_OPPOSITE = "all but scores and their squares (25%) cannot separate this pair"
 _GUESSES = "a guess shows at most 0.79 of a claim in rho"
 
 CELLS = (
