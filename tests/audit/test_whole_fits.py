@@ -68,11 +68,7 @@ def test_every_estimator_is_audited() -> None:
     assert {entry.kind for entry in FITS} <= audited
 
 
-@pytest.mark.parametrize(
-    "audit",
-    [pytest.param(each, marks=() if each.name in SLOW else pytest.mark.nightly) for each in WHOLE_FITS],
-    ids=str,
-)
+@pytest.mark.parametrize("audit", WHOLE_FITS, ids=str)
 def test_no_transcript_exceeds_its_claim(audit: FitAudit, seed: int) -> None:
     """Exactly, on whichever table: no answer and no sum of answers is further apart than what it cost."""
     attack, rng = attacked(audit.name), np.random.default_rng(seed)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates import Matrix
 from dpregress.coordinates.exact import Grid
-from dpregress.coordinates.products import squared_norms
 from dpregress.queries.bounded_vectors import BoundedVectors, checked_bound
 from dpregress.queries.clipped_gradient import ClippedGradient, shortening
-from dpregress.queries.multinomial import ClassResidual, MultinomialScore
+from dpregress.queries.multinomial import ClassResidual, MultinomialScore, shortened, times
 from dpregress.queries.ordered_residual import LEAST
 from dpregress.queries.score import ClippedScore
 from dpregress.queries.score_remainder import ScoreRemainder
@@ -60,19 +59,14 @@ class ClassRemainder(BoundedVectors, ClassResidual):
         residual = self.residual(rows)
         residual[np.abs(residual) < _CERTAIN] = 0.0
         beyond = rows.weight[:, None] * residual / shortening(rows)[:, None] ** 2 - self.score.factor(rows)
-        length = np.sqrt(np.maximum(squared_norms(beyond), np.finfo(float).tiny))
-        with np.errstate(over="ignore"):
-            return np.asarray(beyond * np.minimum(1.0, self.most(rows) / length)[:, None])
+        return shortened(beyond, self.most(rows))
 
     def each(self, rows: BoundedRows) -> Matrix:
-        return Grid(self.bound, rows.words).nearest(self._times(rows, self.factor(rows)))
+        return Grid(self.bound, rows.words).nearest(times(rows, self.factor(rows)))
 
     def influence(self, rows: BoundedRows) -> Matrix:
         """The contribution of each row to the score and to this sum together, of shape (m, p (K - 1))."""
-        return self._times(rows, self.score.factor(rows) + self.factor(rows))
-
-    def _times(self, rows: BoundedRows, factor: Vector) -> Matrix:
-        return np.asarray((rows.x[:, :, None] * factor[:, None, :]).reshape(len(rows.x), self.size))
+        return times(rows, self.score.factor(rows) + self.factor(rows))
 
     # ---------------------------------------------------------------- in a database
 

@@ -28,6 +28,19 @@ from dpregress.rows.row_kernel import Program, Stage, case, name, sqrt, term
 _ROUNDING = 1e-6
 
 
+def shortened(vectors: Matrix, most: Vector | float) -> Matrix:
+    """Rows of at most these norms."""
+    length = np.sqrt(np.maximum(squared_norms(vectors), np.finfo(float).tiny))
+    with np.errstate(over="ignore"):  # infinity shortens nothing
+        return np.asarray(vectors * np.minimum(1.0, most / length)[:, None])
+
+
+def times(rows: BoundedRows, factor: Matrix) -> Matrix:
+    """Each row x as it is weighted times a vector, of shape (m, p (K - 1))."""
+    size = rows.x.shape[1] * factor.shape[1]  # also where there are no rows
+    return np.asarray((rows.x[:, :, None] * factor[:, None, :]).reshape(len(rows.x), size))
+
+
 class ClassResidual(RowQuery[Score]):
     """What queries of classes share: the residual ``e_y - softmax(Q B'x)`` in the basis of contrasts."""
 
@@ -120,16 +133,14 @@ class MultinomialScore(ClassResidual):
         return ExactVector(whole.ravel(), Grid(self.space.radius, 1).step * Grid(self.clip, 1).step)
 
     def each(self, rows: BoundedRows) -> Matrix:
-        return np.asarray((rows.x[:, :, None] * self._clipped(rows)[:, None, :]).reshape(len(rows.x), self.size))
+        return times(rows, self._clipped(rows))
 
     def _clipped(self, rows: BoundedRows) -> Matrix:
         return Grid(self.clip, rows.words).within_ball(rows.weight[:, None] * self.residual(rows))
 
     def factor(self, rows: BoundedRows) -> Matrix:
         """The clipped residual of each row, of shape (m, K - 1), before it is rounded."""
-        residual = rows.weight[:, None] * self.residual(rows)
-        length = np.sqrt(np.maximum(squared_norms(residual), np.finfo(float).tiny))
-        return np.asarray(residual * np.minimum(1.0, self.clip / length)[:, None])
+        return shortened(rows.weight[:, None] * self.residual(rows), self.clip)
 
     @property
     def kept(self) -> tuple[str, ...]:
