@@ -8,7 +8,7 @@ from dpregress.coordinates import Matrix
 from dpregress.coordinates.exact import Grid
 from dpregress.queries.bounded_vectors import BoundedVectors, checked_bound
 from dpregress.queries.clipped_gradient import ClippedGradient, shortening
-from dpregress.queries.multinomial import ClassResidual, MultinomialScore, shortened, times
+from dpregress.queries.multinomial import ClassResidual, MultinomialScore, clipped_rows, times
 from dpregress.queries.ordered_residual import LEAST
 from dpregress.queries.score import ClippedScore
 from dpregress.queries.score_remainder import ScoreRemainder
@@ -59,7 +59,7 @@ class ClassRemainder(BoundedVectors, ClassResidual):
         residual = self.residual(rows)
         residual[np.abs(residual) < _CERTAIN] = 0.0
         beyond = rows.weight[:, None] * residual / shortening(rows)[:, None] ** 2 - self.score.factor(rows)
-        return shortened(beyond, self.most(rows))
+        return clipped_rows(beyond, self.most(rows))
 
     def each(self, rows: BoundedRows) -> Matrix:
         return Grid(self.bound, rows.words).nearest(times(rows, self.factor(rows)))

@@ -28,7 +28,7 @@ from dpregress.rows.row_kernel import Program, Stage, case, name, sqrt, term
 _ROUNDING = 1e-6
 
 
-def shortened(vectors: Matrix, most: Vector | float) -> Matrix:
+def clipped_rows(vectors: Matrix, most: Vector | float) -> Matrix:
     """Rows of at most these norms."""
     length = np.sqrt(np.maximum(squared_norms(vectors), np.finfo(float).tiny))
     with np.errstate(over="ignore"):  # infinity shortens nothing
@@ -140,7 +140,7 @@ class MultinomialScore(ClassResidual):
 
     def factor(self, rows: BoundedRows) -> Matrix:
         """The clipped residual of each row, of shape (m, K - 1), before it is rounded."""
-        return shortened(rows.weight[:, None] * self.residual(rows), self.clip)
+        return clipped_rows(rows.weight[:, None] * self.residual(rows), self.clip)
 
     @property
     def kept(self) -> tuple[str, ...]:
