@@ -40,6 +40,9 @@ adds or a still wider one may add (``further``), and the sampling error of the f
 
     c >= |a_W - a|,   c >= |a_W| (4^q - 1),   q = log(|a_W| / a_K) / log(K_W / K)
     f = a_W^2 K / (a_K n),   a_K = max(|a|, s_K)
+
+Along e the estimate is that of the last score alone: with ``r = g_T - S_T (theta - b_T)``, theta moves by the part of r
+along e as well, and the variance along e also has sigma_T^2.
 """
 
 from typing import NamedTuple
@@ -341,11 +344,12 @@ def move(slope, lost, surprise, noise, generous):
     return moved, covariance + generous * np.outer(moved, moved)
 
 
-def followed(slope, first, wider, n):
+def followed(slope, first, wider, rest, sigma, n):
     """The move and its covariance where a second remainder at a wider bound was released.
 
     Nothing is followed unless one of both stands out of its noise; then the first one along all directions, and the
-    wider one along that of the one that stands out more.
+    wider one along that of the one that stands out more. There the estimate is that of the last score, which the merged
+    estimate misses by ``rest``, with noise of the deviation ``sigma``.
     """
     order = len(slope)
     if max(stands_out(first), stands_out(wider)) <= order * (1 + 2 * np.sqrt(2 / order)):
@@ -354,9 +358,9 @@ def followed(slope, first, wider, n):
     along = first.surprise if stands_out(first) >= stands_out(wider) else wider.surprise
     along = along / np.linalg.norm(along)
     near, far = along @ first.surprise, along @ wider.surprise
-    moved = bread @ (first.surprise + (far - near) * along)
+    moved = bread @ (first.surprise + (far - near + along @ rest) * along)
     few = far**2 * first.bound / (max(abs(near), first.noise) * n)
-    beyond = wider.noise**2 + further(along, first, wider) ** 2 + few
+    beyond = wider.noise**2 + sigma**2 + further(along, first, wider) ** 2 + few
     variance = first.noise**2 * np.eye(order) + beyond * np.outer(along, along)
     return moved, bread @ variance @ bread
 

@@ -36,6 +36,9 @@ from dpregress.releases import Histogram, Isotropic, Release
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import Residual, Solution
 from dpregress.solvers.base import Unshrunk
+from dpregress.solvers.linear import residual
+from dpregress.solvers.linear.estimates import FinalScore
+from dpregress.solvers.linear.scores import LinearScore
 from dpregress.solvers.shared.remainder import Answer, Remainder, Untruncated
 from dpregress.trust import Central, Session
 from tests.reference import unshrunk as reference
@@ -113,6 +116,7 @@ class Fit:
     design: Design
     solution: Solution
     told: list[tuple[Query[Any], Event, Release]]
+    final: FinalScore
 
     @property
     def unshrunk(self) -> Unshrunk:
@@ -150,7 +154,15 @@ def fitted(design: str, seed: int) -> Fit:
         told.append((query, spend, door(query, spend)))
         return told[-1][2]
 
-    return Fit(made, solver.solve(ask), told)
+    finals: list[FinalScore] = []
+
+    def recorded(*given: Any) -> FinalScore:
+        finals.append(FinalScore(*given))
+        return finals[-1]
+
+    with pytest.MonkeyPatch.context() as patched:  # the fit before the remainder moves predictions is nowhere released
+        patched.setattr(residual, "FinalScore", recorded)
+        return Fit(made, solver.solve(ask), told, *finals)
 
 
 def sizes_of(released: Histogram) -> tuple[Vector, Vector]:
@@ -182,13 +194,18 @@ def likeness(fit: Fit, space: WhitenedSpace, gram: Matrix) -> tuple[Matrix, Vect
 
 @dataclass(frozen=True)
 class Merged:
-    """The estimate that explains all scores and its covariance, the Gram matrix, the sizes and S of the last score."""
+    """The estimate that explains all scores and its covariance, the Gram matrix and the sizes.
+
+    Of the last score S, what the estimate leaves of it, and the deviation of its noise.
+    """
 
     coef: Vector
     privacy: Matrix
     gram: Matrix
     sizes: tuple[Vector, Vector]
     left: Matrix
+    rest: Vector
+    noise: float
 
 
 def asked(fit: Fit, told: Told, gram: Matrix, sizes: Vector, shares: Vector) -> reference.Asked:
@@ -218,8 +235,9 @@ def merged(fit: Fit) -> Merged:
             scores.append(asked(fit, told, gram, *sizes))
     assert sizes is not None
     variance = (moments.noise.sigma / moments.n) ** 2 / 2
-    coef, privacy = reference.merged(scores, variance, fit.last(ScoreRemainder).query.coef)
-    return Merged(coef, privacy, gram, sizes, scores[-1].left)
+    coef, privacy = reference.merged(scores, variance, fit.final.coef)
+    rest = scores[-1].score - scores[-1].left @ (coef - scores[-1].place)
+    return Merged(coef, privacy, gram, sizes, scores[-1].left, rest, scores[-1].sigma)
 
 
 def adds(query: ClippedScore | ClippedGradient) -> Callable[[Vector, float, float], Vector]:
@@ -228,18 +246,23 @@ def adds(query: ClippedScore | ClippedGradient) -> Callable[[Vector, float, floa
     return partial(contribution, clip=query.clip)
 
 
-def moves(fit: Fit, slope: Matrix, whole: Matrix, expected: Vector) -> tuple[Vector, Matrix, Vector]:
+def moves(fit: Fit, slope: Matrix, whole: Matrix, before: Merged, expected: Vector) -> tuple[Vector, Matrix, Vector]:
     """How far the estimate moves, the covariance of that, and how far predictions move: not where far rows count."""
     first, *wider = fit.all(ScoreRemainder)
-    value, noise = first.answer.mean, first.noise
+    noise = first.noise
+    value = first.answer.mean
     likely = reference.scaled(whole, value, noise, generous=False)
     predicting, _ = reference.move(slope, likely, value, noise, generous=False)
     if wider:
-        told = [reference.Remainder(t.answer.mean - expected, t.noise, t.query.bound) for t in (first, wider[0])]
+        there = reference.expected(slope, before.left, before.coef, wider[0].query.coef)
+        both = (first, expected), (wider[0], there)
+        told = [reference.Remainder(t.answer.mean - away, t.noise, t.query.bound) for t, away in both]
         still = np.zeros(ORDER) if fit.all(FarVotes) else predicting
-        return *reference.followed(slope, *told, len(fit.design.x)), still
-    lost = reference.scaled(whole, value - expected, noise, generous=True)
-    return *reference.move(slope, lost, value - expected, noise, generous=True), predicting
+        rest = (before.rest, before.noise) if not fit.all(FarVotes) else (np.zeros(ORDER), 0.0)
+        return *reference.followed(slope, *told, *rest, len(fit.design.x)), still
+    surprise = first.answer.mean - expected
+    lost = reference.scaled(whole, surprise, noise, generous=True)
+    return *reference.move(slope, lost, surprise, noise, generous=True), predicting
 
 
 def relative(ours: Matrix, right: Matrix) -> Matrix:
@@ -272,7 +295,7 @@ def test_it_is_the_merge_of_all_scores_moved_by_the_remainder_with_the_sandwich(
     seen = before.sizes[0][:-UNSEEN], before.sizes[1][:-UNSEEN] / before.sizes[1][:-UNSEEN].sum()
     whole, beyond = reference.unfitted(alike, weights, *seen, adds(query.score), query.bound)
     expected = reference.expected(slope, before.left, before.coef, query.coef)
-    move, doubt, predicting = moves(fit, slope, whole, expected)
+    move, doubt, predicting = moves(fit, slope, whole, before, expected)
     shift = reference.shift(slope, beyond)
     certain = reference.beyond_share(whole, answer.mean - expected, noise)
     privacy = before.privacy + doubt + 100 / 3 * certain * shift
@@ -286,7 +309,11 @@ def test_it_is_the_merge_of_all_scores_moved_by_the_remainder_with_the_sandwich(
     kept = reference.kept(alike, weights, *reference.points(*seen), contribution.bound)
     ratios = eigh(found.sampling, sampling / kept, eigvals_only=True)
     assert 0.95 <= ratios.min() <= ratios.max() <= 1.05
-    assert (np.abs(query.coef + predicting - fit.solution.whitened) <= 0.1 * errors).all()
+    assert (np.abs(fit.final.coef + predicting - fit.solution.whitened) <= 0.1 * errors).all()
+
+
+#: A last score that was asked at 0.
+LAST = LinearScore(np.zeros(ORDER), np.array([0.5, -1.0, 0.2, 2.0]), 0.3, np.eye(ORDER), np.eye(ORDER), 0.0, 0.0)
 
 
 def score_at(coef: Vector) -> ClippedScore:
@@ -305,10 +332,11 @@ def test_what_is_expected_is_subtracted_and_what_is_not_explained_is_a_doubt(siz
     score = Untruncated(slope, lambda b: np.asarray(taken @ (b - last)))
     found = Remainder(Answer(query, value, noise**2, np.zeros_like(lost), lost, 1_000), score)
     surprise = value - reference.expected(slope, (1 - above) * gram, coef, last)
-    for upper in (False, True):
-        scaled = reference.scaled(lost / 25, surprise, noise, generous=upper)
-        move, covariance = reference.move(slope, scaled, surprise, noise, generous=upper)
-        moved = found.move(coef, upper=upper)
+    for score_itself in (None, LAST):
+        generous = score_itself is not None
+        scaled = reference.scaled(lost / 25, surprise, noise, generous=generous)
+        move, covariance = reference.move(slope, scaled, surprise, noise, generous=generous)
+        moved = found.move(coef, last=score_itself)
         np.testing.assert_allclose(moved.value, move, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(moved.covariance, covariance, rtol=1e-9, atol=1e-12)
 
@@ -353,10 +381,11 @@ def test_far_rows_are_followed_along_one_direction_and_what_lies_beyond_a_wider_
         Answer(ScoreRemainder(score_at(np.zeros(ORDER)), bound), value, noise**2, none, none, n)
         for value, noise, bound in told
     ]
-    found = Remainder(answers[0], Untruncated(slope, lambda _: np.zeros(ORDER)), answers[1])
-    still, moved = (found.move(np.zeros(ORDER), upper=upper) for upper in (False, True))
+    score = Untruncated(slope, lambda _: np.zeros(ORDER))
+    found = Remainder(answers[0], score, answers[1], score)
+    still, moved = (found.move(np.zeros(ORDER), last=last) for last in (None, LAST))
     assert not still.value.any()
-    move, covariance = reference.followed(slope, *told, n)
+    move, covariance = reference.followed(slope, *told, LAST.value, math.sqrt(LAST.variance), n)
     np.testing.assert_allclose(moved.value, move, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(moved.covariance, covariance, rtol=1e-9, atol=1e-12)
     assert move.any() == (which != "neither")

@@ -138,7 +138,7 @@ def scored_estimates(
     remainder = None
     if answer is not None:
         ordinary = replace(untruncated(model, answer.query, squares.clipped), slope=squares.slope)
-        remainder = Remainder(answer, ordinary, wide)
+        remainder = Remainder(answer, ordinary, wide, ordinary)
     return unshrunk(
         told, steps.coef, squares.slope, squares.meat, mixed.matrix,
         n=n,

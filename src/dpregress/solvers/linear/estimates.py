@@ -35,8 +35,10 @@ class FinalScore:
     scores : Scores
     coef : ndarray of shape (p,)
         The fit.
+    asked : ndarray of shape (p,)
+        Where the last score was asked.
     clip : float
-        That of the last score.
+        Its clip.
     levels : Magnitudes
         Sizes of weighted residuals.
     dispersion : float
@@ -47,6 +49,7 @@ class FinalScore:
 
     scores: Scores
     coef: Vector
+    asked: Vector
     clip: float
     levels: Magnitudes
     dispersion: float
@@ -54,7 +57,7 @@ class FinalScore:
 
     @property
     def query(self) -> ClippedScore | ClippedGradient:
-        """The score at the fit."""
+        """The last score, at the fit."""
         return self.scores.question(self.coef, self.clip)
 
     @cached_property
@@ -67,27 +70,28 @@ class FinalScore:
         """The slope that the clip leaves."""
         return self.scores.left(self.levels, self.clip)
 
-    def untruncated(self) -> Untruncated:
-        """The ordinary score; if b are the true coefficients, weights and the clip take a part of the change to b."""
+    def untruncated(self, at: Vector) -> Untruncated:
+        """The ordinary score there; if b are the true coefficients, weights and the clip take a part of the change."""
         slope = np.asarray(self.scores.mixed.matrix + self.truncation.weighted)
         taken = slope - self._left
-        return Untruncated(slope, lambda coef: np.asarray(taken @ (coef - self.coef)))
+        return Untruncated(slope, lambda coef: np.asarray(taken @ (coef - at)))
 
     def remainder(
         self, ask: Ask, spend: GDP, mean: GDP | None, wider: GDP | None, n: int
     ) -> tuple[Remainder, GDP | None]:
         """What weights and the clip take from the score, and what is left of the cost of the mean residual.
 
-        ``wider`` is what was kept for the one with the wider bound, if there are far rows.
+        ``wider`` is what was kept for the one with the wider bound, if there are far rows: at the fit, whose slopes
+        they rescaled. Else that is asked where the last score was.
         """
-        ordinary = self.untruncated()
+        ordinary, taken = self.untruncated(self.coef), self.truncation
         if wider is None and mean is not None:
-            asked = AskedRemainder(ask, lambda *_: self.truncation, lambda _: ordinary, spend, n, _WIDER)
-            mean = asked(self.query, mean)
+            asked = AskedRemainder(ask, lambda *_: taken, lambda _: ordinary, spend, n, _WIDER)
+            mean = asked(self.query, mean, self.scores.question(self.asked, self.clip))
             assert asked.first is not None
-            return Remainder(asked.first, ordinary, asked.wide), mean
-        answer = ask_remainder(ask, self.query, self.truncation, spend, n)
-        wide = None if wider is None else ask_wider(ask, answer.query, self.truncation, wider, n)
+            return Remainder(asked.first, ordinary, asked.wide, self.untruncated(self.asked)), mean
+        answer = ask_remainder(ask, self.query, taken, spend, n)
+        wide = None if wider is None else ask_wider(ask, self.query, taken, wider, n, narrow=answer.query.bound)
         return Remainder(answer, ordinary, wide), mean
 
     def meat(self, ask: Ask, query: Asked | None, spend: GDP | None, n: int) -> Meat:

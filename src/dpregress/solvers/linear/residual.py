@@ -390,7 +390,7 @@ class Residual(FactSolver):
             move = rescaling(ask, space, coef, mixed.matrix, kept.votes)
             coef, hidden = coef + move, hidden + np.outer(move, move)
         covariance = posterior.known
-        final = FinalScore(found.scores, coef, clip, levels, dispersion, self._mean_weight(space))
+        final = FinalScore(found.scores, coef, told[-1].asked, clip, levels, dispersion, self._mean_weight(space))
         spend, mean, remainder = self._spend.get("remainder"), self._spend.get("mean"), None
         if spend is not None:
             remainder, mean = final.remainder(ask, spend, mean, None if kept is None else kept.wider, n)

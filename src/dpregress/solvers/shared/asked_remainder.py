@@ -57,8 +57,8 @@ class AskedRemainder:
         self.first: Answer | None = None
         self.wide: Answer | None = None
 
-    def __call__(self, score: Scored, spend: GDP) -> GDP:
-        """Ask it, and say what is left of the cost of what is asked next."""
+    def __call__(self, score: Scored, spend: GDP, last: Scored | None = None) -> GDP:
+        """Ask it, and say what is left of the cost of what is asked next. The wider one is of ``last``, if another."""
         ask, n, coef = self._ask, self._n, score.coef.ravel()
         taken = self._truncation(coef, score.clip)
         first = self.first = ask_remainder(ask, score, taken, self._spend, n)
@@ -66,5 +66,6 @@ class AskedRemainder:
         if not wrong or self._most <= first.query.bound:
             return spend
         left, kept = split(spend, (1 - self._share, self._share))
-        self.wide = ask_wider(ask, first.query, taken, kept, n, noise=_NOISE, most=self._most)
+        bound = first.query.bound
+        self.wide = ask_wider(ask, last or score, taken, kept, n, narrow=bound, noise=_NOISE, most=self._most)
         return left

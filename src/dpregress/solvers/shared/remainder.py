@@ -29,6 +29,7 @@ from dpregress.queries import (
     noise_in_mean,
     remainder_of,
 )
+from dpregress.solvers.shared.explained import Evidence
 from dpregress.solvers.shared.truncation import LIKELY, Truncation
 
 #: Its share of mu^2.
@@ -139,11 +140,15 @@ class Remainder:
     score : Untruncated
     wide : Answer, optional
         With the wider bound.
+    last : Untruncated, optional
+        The ordinary score where the last score was asked, if the wider remainder is that of the last score: the sum of
+        both is the ordinary score then, of whatever model.
     """
 
     answer: Answer
     score: Untruncated
     wide: Answer | None = None
+    last: Untruncated | None = None
 
     def beyond(self, coef: Vector) -> Matrix:
         """The covariance of what the bound cuts off, as likely anywhere up to what such a model loses there.
@@ -173,22 +178,23 @@ class Remainder:
         chance = self.answer.variance + float(np.trace(self.answer.expected)) / (n * order)
         return float(found @ found) > order * _sure(order) * chance
 
-    def move(self, coef: Vector, *, upper: bool = False, penalty: Matrix | float = 0.0) -> Move:
+    def move(self, coef: Vector, *, last: Evidence | None = None, penalty: Matrix | float = 0.0) -> Move:
         """From coefficients that explain the clipped scores to those that explain the ordinary one.
 
         Parameters
         ----------
         coef : ndarray of shape (p,)
-        upper : bool, default=False
-            Whether T is scaled to an upper limit of the size, for intervals, rather than to the likely size.
+        last : Evidence, optional
+            The last score, for intervals: T is then scaled to an upper limit of the
+            size, rather than to the likely size.
         penalty : ndarray of shape (p, p), optional
             The penalty per row of a penalised fit.
         """
         order, variance = len(coef), self.answer.variance
         found = self.answer.value - self.score.expected(coef)
         if self.wide is not None:
-            return self._widened(found, self.wide) if upper else Move.none(order)
-        sure = _sure(order)
+            return Move.none(order) if last is None else self._widened(coef, found, self.wide, last)
+        sure, upper = _sure(order), last is not None
         size = self._size(found, sure if upper else 1.0)
         usual = min(size / max(self._likely_size, 1e-300), 1.0) * LIKELY**2 * self.answer.expected
         if upper:  # what T does not explain may have any direction
@@ -201,18 +207,28 @@ class Remainder:
         covariance = sandwich(self.score.slope, variance * gain) + np.outer(doubt, doubt)
         return Move(moved, covariance + np.outer(moved, moved) if upper else covariance)
 
-    def _widened(self, found: Vector, wide: Answer) -> Move:
-        """The first remainder, and along its direction, or that of the wider one, what the wider bound adds."""
-        order, wider = len(found), found + (wide.value - self.answer.value)
+    def _widened(self, coef: Vector, found: Vector, wide: Answer, last: Evidence) -> Move:
+        """The first remainder, and along its direction, or that of the wider one, what the wider bound adds.
+
+        Along this direction the model is wrong, and with it the changes of scores that were released elsewhere: there
+        the last score and its remainder decide alone.
+        """
+        order = len(found)
+        wider = wide.value - (self.last or self.score).expected(coef)
         near, far = (float(each @ each) for each in (found, wider))
         if max(near / self.answer.variance, far / wide.variance) <= order * _sure(order):
             return Move.none(order)
         axis = found / math.sqrt(near) if near * wide.variance > far * self.answer.variance else wider / math.sqrt(far)
         first, second = float(axis @ found), float(axis @ wider)
         doubt = max(abs(second - first), self._beyond_wide(first, second, wide))
-        along = (wide.variance + doubt**2 + self._few(first, second)) * np.outer(axis, axis)
-        moved = np.linalg.solve(self.score.slope, found + (second - first) * axis)
-        return Move(np.asarray(moved), sandwich(self.score.slope, self.answer.variance * np.eye(order) + along))
+        variance, added = wide.variance + doubt**2 + self._few(first, second), second - first
+        if self.last is not None:
+            variance, added = variance + last.variance, added + float(axis @ (last.value - last.change(coef)))
+        moved = np.linalg.solve(self.score.slope, found + added * axis)
+        return Move(
+            np.asarray(moved),
+            sandwich(self.score.slope, self.answer.variance * np.eye(order) + variance * np.outer(axis, axis)),
+        )
 
     def _beyond_wide(self, first: float, second: float, wide: Answer) -> float:
         """What a bound several times as wide may add, if the remainder goes on growing with the bound as it did.
@@ -253,11 +269,12 @@ def ask_remainder(ask: Ask, score: Scored, truncation: Truncation, spend: GDP, n
 
 def ask_wider(
     ask: Ask,
-    narrow: Asked,
+    score: Scored,
     truncation: Truncation,
     spend: GDP,
     n: int,
     *,
+    narrow: float,
     noise: float = _WIDER,
     most: float = math.inf,
 ) -> Answer:
@@ -266,17 +283,17 @@ def ask_wider(
     Parameters
     ----------
     ask : Ask
-    narrow : ScoreRemainder or ClassRemainder
-        The one that was asked.
-    truncation, spend, n
+    score, truncation, spend, n
         As in :func:`ask_remainder`.
+    narrow : float
+        The bound of the one that was asked.
     noise : float, default=6
         In standard deviations of a mean score's sampling error.
     most : float, optional
         The largest bound.
     """
     bound = noise * truncation.spread / math.sqrt(n) / noise_in_mean(ScoreRemainder.largest_change(1.0), spend, n)
-    return _answer(ask, narrow.score, truncation, min(max(bound, _LEAST_WIDER * narrow.bound), most), spend, n)
+    return _answer(ask, score, truncation, min(max(bound, _LEAST_WIDER * narrow), most), spend, n)
 
 
 def _answer(ask: Ask, score: Scored, truncation: Truncation, bound: float, spend: GDP, n: int) -> Answer:

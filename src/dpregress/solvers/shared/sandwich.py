@@ -277,7 +277,7 @@ def unshrunk(
     privacy = found.covariance + np.outer(found.doubt, found.doubt) + hidden
     coef, sampling = found.coef, sandwich(system, meat.matrix) / n
     if remainder is not None:
-        move = remainder.move(coef, upper=True)
+        move = remainder.move(coef, last=scores[-1])
         coef, privacy = coef + move.value, privacy + move.covariance + remainder.beyond(coef)
     if mean is not None:
         coef, sampling, privacy = mean.applied(coef, sampling, privacy)
