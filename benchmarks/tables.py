@@ -79,6 +79,10 @@ def _without(*names: str) -> Make:
     return lambda frame: frame.drop(columns=list(names))
 
 
+def _at_most(name: str, most: float) -> Make:
+    return lambda frame: frame[frame[name] <= most].reset_index(drop=True)
+
+
 def _class(target: str, first: Callable[[pd.Series], pd.Series], *left_out: str) -> Make:
     """The response is 1 where ``first`` holds."""
     return lambda frame: frame.drop(columns=list(left_out)).assign(**{target: first(frame[target]).astype(int)})
@@ -227,8 +231,15 @@ ASIDE: tuple[GridTable, ...] = (
         _some(_attacks, 60_000, 2),
     ),
 )  # fmt: skip
+#: Tables without a single row that decides on their coefficients.
+REST: tuple[GridTable, ...] = (
+    GridTable(
+        "winerest", "gaussian", "quality", "wine_quality_white", _at_most("residual sugar", 40.0),
+        bounds={"quality": (0.0, 10.0)},
+    ),
+)  # fmt: skip
 SETS = {"tuned": TUNED, "aside": ASIDE}
-ENTRIES = {entry.name: entry for entry in (*TUNED, *ASIDE)}
+ENTRIES = {entry.name: entry for entry in (*TUNED, *ASIDE, *REST)}
 
 
 def chosen(names: Sequence[str] | None, among: str) -> tuple[list[GridTable], list[GridTable]]:

@@ -122,11 +122,7 @@ class MultinomialScore(ClassResidual):
         check_range(self.clip)
         ordered = self._ordered
         integers = [f"b{k}" for k in range(self.classes - 1)]
-        stages = (
-            *ordered.stages(labelled),
-            {d: name("w") * name(d) for d in ordered.columns},
-            *within_ball(ordered.columns, integers, Grid(self.clip, 1)),
-        )
+        stages = *self._weighted_stages(labelled), *within_ball(ordered.columns, integers, Grid(self.clip, 1))
         return Program.of(stages, ordered.rows.integers, integers)
 
     def of_sums(self, whole: Integers, usable: int) -> ExactVector:  # noqa: ARG002  # unusable rows are 0
@@ -149,14 +145,18 @@ class MultinomialScore(ClassResidual):
 
     def kept_stages(self, labelled: bool) -> tuple[Stage, ...]:
         """Stages to them, and to the weighted residual."""
-        ordered, length = self._ordered, name("r")
+        columns, length = self._ordered.columns, name("r")
         return (
-            *ordered.stages(labelled),
-            {d: name("w") * name(d) for d in ordered.columns},
-            {"r": sqrt(squared(ordered.columns))},
+            *self._weighted_stages(labelled),
+            {"r": sqrt(squared(columns))},
             {"s": case(length > self.clip, term(self.clip) / length, 1.0)},
-            {kept: name(d) * name("s") for kept, d in zip(self.kept, ordered.columns, strict=True)},
+            {kept: name(d) * name("s") for kept, d in zip(self.kept, columns, strict=True)},
         )
+
+    def _weighted_stages(self, labelled: bool) -> tuple[Stage, ...]:
+        """Stages to the weighted residual."""
+        ordered = self._ordered
+        return *ordered.stages(labelled), {d: name("w") * name(d) for d in ordered.columns}
 
     def contribution(self) -> float:
         return self.space.radius * self.clip

@@ -95,11 +95,14 @@ def test_a_share_of_what_is_asked_next_pays_for_a_wider_one(away: float, most: f
     ordinary = Untruncated(np.eye(ORDER), lambda coef: np.zeros(len(coef)))
     ask = Asked(away)
     asked = AskedRemainder(ask, lambda *_: taken, lambda _: ordinary, SPEND, N, 0.25, most)
-    left = asked(score, STEP)
+    last = ClippedScore(space, GaussianFamily, np.ones(ORDER), 2.0)
+    left = asked(score, STEP, last)
     assert asked.first is not None
+    assert asked.first.query.score is score
     assert (asked.wide is not None) == wide
     assert Composed.of([left, *ask.spends[1:]]).mu == pytest.approx(STEP.mu)
     assert ask.spends[0] == SPEND
     if asked.wide is not None:
+        assert asked.wide.query.score is last
         assert asked.wide.query.bound > asked.first.query.bound
         assert left.mu**2 == pytest.approx(0.75 * STEP.mu**2)

@@ -11,6 +11,7 @@ from dpregress import GDP
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import GaussianFamily
 from dpregress.queries import ClippedScore, ScoreRemainder, noise_in_mean
+from dpregress.solvers.linear.scores import LinearScore
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.remainder import Answer, Remainder, Untruncated
 from dpregress.solvers.shared.surrogate import SurrogateRows
@@ -50,6 +51,26 @@ def test_what_noise_may_be_does_not_say_that_much_lies_beyond_the_bound() -> Non
     lost = np.eye(ORDER)
     found = remainder(np.full(ORDER, 2.0), 4.0, lost).beyond(np.zeros(ORDER))
     np.testing.assert_allclose(found, lost / 75, rtol=1e-9)
+
+
+def test_where_a_model_is_wrong_the_last_score_and_its_remainder_are_least_squares(seed: int) -> None:
+    """Along the direction of the first remainder, whatever earlier scores and slopes say. No seed can break it."""
+    rng, n = np.random.default_rng(seed), 1_000
+    x, y = rng.normal(size=(n, ORDER)), 5 * rng.standard_t(3, size=n)
+    asked, fit, explained = rng.normal(size=(3, ORDER))
+    gram, residual = x.T @ x / n, y - x @ asked
+    score, left = x.T @ np.clip(residual, -1, 1) / n, np.eye(ORDER) * rng.uniform(0.2, 2)
+    last = LinearScore(asked, score, 0.0, left, left, 0.0, 0.0)
+    values = 10 * rng.normal(size=ORDER), x.T @ residual / n - score
+    none, space = np.zeros((ORDER, ORDER)), WhitenedSpace(tuple("abcd"), np.eye(ORDER), 1.0, np.zeros(ORDER))
+    first, wide = (
+        Answer(ScoreRemainder(ClippedScore(space, GaussianFamily, at, 1.0), bound), value, 1e-6, none, none, n)
+        for at, bound, value in zip((fit, asked), (1.0, 1e4), values, strict=True)
+    )
+    elsewhere, there = (Untruncated(gram, lambda b, at=at: (gram - left) @ (b - at)) for at in (fit, asked))
+    moved = Remainder(first, elsewhere, wide, there).move(explained, last=last).value
+    axis = first.value - elsewhere.expected(explained)
+    assert axis @ gram @ (explained + moved) == pytest.approx(axis @ x.T @ y / n, rel=1e-9)
 
 
 def remainder(value: Vector, variance: float, lost: Matrix) -> Remainder:
