@@ -64,10 +64,15 @@ def plan_study(
     from dpregress import ApproxDP
     from dpregress.cli.tables import load_schema, split_names
     from dpregress.experiments import plan
+    from dpregress.experiments.study_plan import check_effect, check_width
     from dpregress.models import MULTINOMIAL
 
     if (width is None) != (coefficient is None):
         raise InvalidInput("--width and --coefficient go together: say whose interval")
+    if effect is not None:
+        check_effect(effect)
+    if width is not None:
+        check_width(width)
     if family == MULTINOMIAL:
         raise InvalidInput("--family multinomial is not planned: plan two of the classes as binomial")
     models = [each.strip() for each in trust.split(",")]

@@ -22,6 +22,18 @@ from dpregress.reports.render import drawing
 _ROUNDS, _CLOSE = 6, 0.02
 
 
+def check_effect(effect: float) -> None:
+    """Refuse a size of a coefficient that has no power."""
+    if not math.isfinite(effect):
+        raise InvalidInput(f"effect takes a finite size of a coefficient, not {one_line(effect)}")
+
+
+def check_width(width: float, level: float = 0.95) -> None:
+    """Refuse an interval that no study has."""
+    if not 0 < width < math.inf or not 0 < level < 1:
+        raise InvalidInput("give a finite width above 0 and a level between 0 and 1")
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Expected standard errors of a study.
@@ -63,8 +75,7 @@ class Plan:
 
     def power(self, effect: float, *, trust: str = "central", alpha: float = 0.05) -> Vector:
         """The probability that a two-sided test finds a coefficient of this size, of shape (k,)."""
-        if not math.isfinite(effect):
-            raise InvalidInput(f"effect takes a finite size of a coefficient, not {one_line(effect)}")
+        check_effect(effect)
         ratio, reach = abs(effect) / self.bse(trust), float(ndtri(1 - alpha / 2))
         return np.asarray(norm.sf(reach - ratio) + norm.cdf(-reach - ratio))
 
@@ -126,8 +137,7 @@ class Plan:
     def _target(self, width: float, name: str, level: float) -> float:
         if name not in self.names:
             raise InvalidInput(f"{one_line(name)} is no coefficient of the plan: choose from {', '.join(self.names)}")
-        if not 0 < width < math.inf or not 0 < level < 1:
-            raise InvalidInput("give a finite width above 0 and a level between 0 and 1")
+        check_width(width, level)
         return width / 2 / float(ndtri((1 + level) / 2))
 
     def to_frame(self) -> Any:
