@@ -266,7 +266,7 @@ def unshrunk(
     lost : ndarray of shape (q, q)
         The second moment of what weights and clips take from scores, beyond the remainder if there is one.
     remainder : Remainder, optional
-        Of the last score; ``system`` is the slope of the ordinary score then.
+        ``system`` is the slope of the ordinary score then.
     weak : ndarray of shape (q, q), optional
         The precision of a prior about the fit that only counts where scores may have no root.
     """
