@@ -116,12 +116,12 @@ def test_a_logistic_fit_whose_clip_bites_is_not_biased(seed: int, monkeypatch: p
     model = model_with_weights(seed)
     spends = [GDP(MU * np.sqrt(share)) for share in (0.1, 0.1, 0.1, 0.2, 0.2)]
     start = model.beginning(np.zeros(ORDER))
-    steps = take_steps(Expected(model), model, start, spends, np.zeros((ORDER, ORDER)), N)
+    steps = take_steps(Expected(model), lambda *_: model, start, spends, np.zeros((ORDER, ORDER)), N)
     assert steps.clips == (BITES,) * 5
     np.testing.assert_allclose(explained(steps), TRUE, atol=1e-6)
 
     monkeypatch.setattr(WholeBinaryModel, "cut_off", lambda *_: None)
-    steps = take_steps(Expected(model), model, start, spends, np.zeros((ORDER, ORDER)), N)
+    steps = take_steps(Expected(model), lambda *_: model, start, spends, np.zeros((ORDER, ORDER)), N)
     off = np.linalg.norm(explained(steps) - TRUE) / np.linalg.norm(TRUE)
     assert off > 0.02
 

@@ -99,10 +99,12 @@ Q, SQUARES = ScoreSquares, 0.01
 U, REMAINDER = ScoreRemainder, 0.05
 #: The share of the start where the budget is not small.
 START = 0.05
+#: And of sizes of residuals, released again.
+SIZES = 0.04
 
 
 #: By how much shares shrink that would leave scores less than 30%.
-CROWDED = 0.7 * (1 - START) / 0.81
+CROWDED = 0.7 * (1 - START) / 0.85
 
 
 def with_labels(rest: float) -> list[float]:
@@ -110,9 +112,9 @@ def with_labels(rest: float) -> list[float]:
     return [rest / 4, rest / 4, REMAINDER, rest / 2]
 
 
-def without_labels(rest: float, remainder: float = REMAINDER) -> list[float]:
-    """The shares of five scores that divide the rest, and of the remainder before the last."""
-    return [*[rest / 7] * 3, 2 * rest / 7, remainder, 2 * rest / 7]
+def without_labels(rest: float, crowded: float = 1.0) -> list[float]:
+    """The shares of five scores that divide the rest, of new sizes before two of them and the remainder before one."""
+    return [*[rest / 7] * 3, SIZES * crowded, 2 * rest / 7, REMAINDER * crowded, 2 * rest / 7]
 
 
 #: Family, public rows, labelled, intercept; queries and shares of mu^2, with the least share of a start.
@@ -138,37 +140,37 @@ SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[
         M,
         False,
         True,
-        [S, H, R, *[G] * 4, U, G, Q, M1],
-        [0.15, START, 0.05, *without_labels(0.44), SQUARES, 0.25],
+        [S, H, R, *[G] * 3, R, G, U, G, Q, M1],
+        [0.15, START, 0.05, *without_labels(0.4), SQUARES, 0.25],
     ),
     "unlabelled, no intercept": (
         GammaFamily,
         M,
         False,
         False,
-        [S, R, *[G] * 4, U, G, Q],
-        [0.15, 0.05, *without_labels(0.74), SQUARES],
+        [S, R, *[G] * 3, R, G, U, G, Q],
+        [0.15, 0.05, *without_labels(0.7), SQUARES],
     ),
     "few public rows": (
         PoissonFamily,
         14,
         False,
         True,
-        [S, S, H, R, *[G] * 4, U, G, Q, M1],
-        [0.1, 0.15, START, 0.05, *without_labels(0.34), SQUARES, 0.25],
+        [S, S, H, R, *[G] * 3, R, G, U, G, Q, M1],
+        [0.1, 0.15, START, 0.05, *without_labels(0.3), SQUARES, 0.25],
     ),
     "no public rows": (
         PoissonFamily,
         0,
         False,
         True,
-        [S, S, S, S, H, R, *[G] * 4, U, G, Q, M1],
-        # the others add up to .81 where scores leave them .7 of .95
+        [S, S, S, S, H, R, *[G] * 3, R, G, U, G, Q, M1],
+        # the others add up to .85 where scores leave them .7 of .95
         [
             *(CROWDED * each for each in (0.1, 0.1, 0.1, 0.15)),
             START,
             CROWDED * 0.05,
-            *without_labels(0.3 * (1 - START), CROWDED * REMAINDER),
+            *without_labels(0.3 * (1 - START), CROWDED),
             *(CROWDED * each for each in (SQUARES, 0.25)),
         ],
     ),
@@ -177,8 +179,8 @@ SETTINGS: dict[str, tuple[Family, int, bool, bool, list[type[Query[Any]]], list[
         14,
         True,
         True,
-        [S, S, H, R, *[G] * 4, U, G, Q, M1],
-        [0.1, 0.15, START, 0.05, *without_labels(0.34), SQUARES, 0.25],
+        [S, S, H, R, *[G] * 3, R, G, U, G, Q, M1],
+        [0.1, 0.15, START, 0.05, *without_labels(0.3), SQUARES, 0.25],
     ),
     "logistic, unlabelled": (
         BinomialFamily,
@@ -244,7 +246,7 @@ def test_labels_of_another_population_are_dropped_after_one_score(intercept: boo
     public = PublicMoments.from_rows(shown, rng.poisson(np.exp(-shown @ slopes / 3)).astype(float))
     solver = ScoreSteps(facts(public, intercept=intercept), PoissonFamily, GDP(2.0), 0.0)
     _, questions = run(solver, x, y, 2.0, SeededSampler(rng))
-    again = [H, R, *[G] * 4, U, G, Q, M1] if intercept else [R, *[G] * 4, U, G, Q]
+    again = [H, R, *[G] * 3, R, G, U, G, Q, M1] if intercept else [R, *[G] * 3, R, G, U, G, Q]
     assert kinds(without_wider(questions)) == [S, G, *again]
     assert solver.rounds == len([S, G, *again]) + 1
     spent = Composed.of([spend for _, spend in questions])

@@ -155,7 +155,7 @@ class MultinomialSteps(FactSolver):
         if "remainder" in self._spend:
             ordinary, spend = partial(untruncated, model), self._spend["remainder"]
             beyond = AskedRemainder(ask, model.truncation, ordinary, spend, n, WIDER, model.farthest)
-        steps = take_steps(ask, model, begin, self._steps, penalty, n, told, beyond)
+        steps = take_steps(ask, lambda *_: model, begin, self._steps, penalty, n, told, beyond)
         answer, wide = (None, None) if beyond is None else (beyond.first, beyond.wide)
         squares = released_squares(ask, model, steps.coef, self._steps[-1], self._spend.get("squares"), n, answer)
         coef, equation = steps.coef.reshape(space.order, -1), None

@@ -275,7 +275,7 @@ def _within(model: ScoreModel, reach: float) -> Limited:
 
 def take_steps(
     ask: Ask,
-    model: ScoreModel,
+    models: Callable[[int, Vector], ScoreModel],
     beginning: Beginning,
     spends: Sequence[GDP],
     penalty: Matrix,
@@ -288,7 +288,8 @@ def take_steps(
     Parameters
     ----------
     ask : Ask
-    model : ScoreModel
+    models : callable
+        The model of a score, by its place from 1 on and the coefficients where it is asked.
     beginning : Beginning
     spends : sequence of GDP
         Of the scores, at least one.
@@ -311,6 +312,7 @@ def take_steps(
     plain: list[ModelledScore] = []
     correction = Correction(np.zeros_like(penalty))
     for place, planned in enumerate(spends, start=1):
+        model = models(place, coef)
         question = model.question(coef, planned)
         clips.append(question.clip)
         spend = planned if before_last is None or place < len(spends) else before_last(question, planned)

@@ -23,7 +23,7 @@ import math
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -58,14 +58,16 @@ from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates, untruncated
 from dpregress.solvers.glm.mean_step import MeanStep
-from dpregress.solvers.glm.rare_counts import hidden_events, with_events
+from dpregress.solvers.glm.rare_counts import hidden_events
+from dpregress.solvers.glm.rate import Rate
 from dpregress.solvers.glm.released_information import released_difference, with_difference
 from dpregress.solvers.glm.score_loop import Beginning, LabelsContradicted, take_steps
+from dpregress.solvers.glm.sizes import FAR, SizedModel, released_sizes
 from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
 from dpregress.solvers.shared.asked_remainder import AskedRemainder
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, joint_budget, leaving_steps
 from dpregress.solvers.shared.gram import MixedGram
-from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
+from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.public_fit import LabelledRows, PublicFit, fit_public
 from dpregress.solvers.shared.radius_plan import CLIP
 from dpregress.solvers.shared.remainder import Asked, Untruncated, remainder_share
@@ -76,6 +78,8 @@ from dpregress.solvers.shared.weak_prior import WeakPrior, has_scale
 from dpregress.solvers.shared.whitening import planned_start, start_in_reach
 
 _EXPOSURE, _START, _LEVELS = 0.05, 0.05, 0.05
+#: The share of sizes of residuals that are released again before the last two scores.
+_SIZES = 0.04
 #: For planning the start: the variance of a response, the scores' share of the rest, and the deviance slopes explain.
 _VARIANCE, _STEPS_OF_REST, _SIGNAL = 0.1, 0.7, 0.2
 #: Logarithms of exposures are clipped at so many standard deviations, of which there is at least a bin's.
@@ -98,8 +102,6 @@ _INFORMATION, _WITH_INFORMATION = 0.05, (STEPS_OF_MANY, STEPS_OF_MOST)
 WIDER = 1 / 4
 #: The largest share of private rows that surrogate rows may lack along a direction, beside gradients of whole rows.
 _MISSED = 0.001
-#: Half octaves above the largest size seen that sizes may lie.
-_FAR = 12
 #: How many public rows' worth may lie above the largest public residual.
 _HIDDEN = 0.3
 
@@ -145,12 +147,14 @@ class ScoreSteps(FactSolver):
         self._plans = ((steps, 0.0),) if steps else _plans(facts, family, budget)
         weights = self._scores(facts.n)
         alone = facts.public is None or facts.public.rows is None
+        sized = not (labelled or natural or self._between)
         mean = MEAN_BOUNDED if natural else _MEAN_WITH_PRIOR if labelled else _MEAN_WITHOUT
         shares = {
             **design_shares(facts),
             "exposures": 0.0 if facts.exposure is None else _EXPOSURE,
             "exposed": 0.0 if facts.exposure is None else _EXPOSURE,
-            "levels": 0.0 if labelled or natural or self._between else _LEVELS,
+            "levels": _LEVELS * sized,
+            "sizes": _SIZES * (sized and len(weights) > 2),
             "mean": 0.0 if not facts.start.space.intercept else mean,
             "remainder": remainder_share(facts.start.space),
             "information": _INFORMATION if steps is None and alone and weights in _WITH_INFORMATION else 0.0,
@@ -227,7 +231,7 @@ class ScoreSteps(FactSolver):
         """The same solver after a first score, for what was to follow: labels are of another population."""
         other, left = copy(self), [*self._steps[1:], *([self._spend["mean"]] if "mean" in self._spend else [])]
         intercept = self.facts.start.space.intercept
-        shares = {"start": _START * intercept, "levels": _LEVELS, "mean": _MEAN_WITHOUT * intercept}
+        shares = {"start": _START * intercept, "levels": _LEVELS, "sizes": _SIZES, "mean": _MEAN_WITHOUT * intercept}
         spend, other._steps = allocate_budget(joint_budget(left), shares, STEPS_WITHOUT)
         other._spend, other._labelled = {**self._spend, **spend}, False
         return other
@@ -248,14 +252,15 @@ class ScoreSteps(FactSolver):
         coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, amounts or rate)
         levels = self._levels(ask, space, coef, prior if amounts is None else amounts)
         model = self._model(space, rows, mixed, levels, None if prior is None else prior.rows)
+        sized = SizedModel(ask, model, self._spend.get("sizes"), len(self._steps))
         penalty = ridge_penalty(space, self.alpha, n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
         begin, beyond = self._begin(model, coef, prior, weak), None
         if "remainder" in self._spend:
-            ordinary, spend = partial(self._ordinary, model), self._spend["remainder"]
-            beyond = AskedRemainder(ask, model.truncation, ordinary, spend, n, WIDER, model.farthest)
-        steps = take_steps(ask, model, begin, self._steps, penalty, n, told, beyond)
-        coef, equation = steps.coef, None
+            spend, most = self._spend["remainder"], model.farthest
+            beyond = AskedRemainder(ask, sized.truncation, partial(self._ordinary, sized), spend, n, WIDER, most)
+        steps = take_steps(ask, sized, begin, self._steps, penalty, n, told, beyond)
+        model, coef, equation = sized.model, steps.coef, None
         answer, wide = (None, None) if beyond is None else (beyond.first, beyond.wide)
         paid = self._steps[-1], self._spend.get("squares")
         squares = released_squares(ask, model, steps.coef, *paid, n, answer)
@@ -265,7 +270,9 @@ class ScoreSteps(FactSolver):
             squares = replace(squares, slope=squares.slope + difference)
         if "mean" in self._spend:
             if prior is not None and levels is not None:
-                levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals), _FAR)
+                levels = Magnitudes.of_sample(prior.residuals).with_hidden_tail(_HIDDEN / len(prior.residuals), FAR)
+            elif isinstance(model, SurrogateModel):
+                levels = model.levels
             clip = math.inf if levels is None else model.question(coef, self._steps[-1]).clip
             step = MeanStep(self.family, space, rows, levels, n)
             found = step.released(ask, self._spend["mean"], coef, clip)
@@ -348,10 +355,7 @@ class ScoreSteps(FactSolver):
             return Magnitudes.of_sample(known.residuals * known.rows.weight)
         if known is not None:
             return known.sizes(float(self.family.factor(np.array([self.family.link.predictor(known.value)]))[0]))
-        seen = ask(ResidualHistogram(space, self.family, coef, EDGES), self._spend["levels"])
-        return with_events(Magnitudes.of_histogram(seen), self.family, seen).with_hidden_tail(
-            visible_count(seen) / seen.n, _FAR
-        )
+        return released_sizes(ask, space, self.family, coef, self._spend["levels"])
 
     def _model(
         self,
@@ -368,8 +372,9 @@ class ScoreSteps(FactSolver):
             return model.whole if known else model
         return SurrogateModel(*common, levels, labelled)
 
-    def _ordinary(self, model: FamilyModel, query: Asked) -> Untruncated:
+    def _ordinary(self, sized: SizedModel, query: Asked) -> Untruncated:
         """The ordinary score where the remainder is asked, with the tail that clips take if labels tell of it."""
+        model = sized.model
         seen = model.clipped(query.score.coef, query.score.clip).square if self._labelled else None
         return untruncated(model, query, seen)
 
@@ -377,25 +382,6 @@ class ScoreSteps(FactSolver):
         if prior is not None:
             return Beginning(prior.prior, prior.dispersion, weak)
         return model.beginning(coef, weak)
-
-
-class Rate(NamedTuple):
-    """A mean response, such as the rate of the second of two classes away from 0 and 1, and its variance."""
-
-    value: float
-    variance: float
-
-    @classmethod
-    def of(cls, found: float, noise: float, n: int) -> Rate:
-        """A released rate, or that of n labels without noise."""
-        rarest = min(max(2 * noise, 1 / n), 0.5)
-        value = min(max(found, rarest), 1 - rarest)
-        return cls(value, noise**2 + max(value - found, 0) ** 2)
-
-    @property
-    def evenness(self) -> float:
-        """The variance of a class of this rate, over that of even classes."""
-        return 4 * self.value * (1 - self.value)
 
 
 def _plans(facts: PublicFacts, family: Family, budget: GDP) -> tuple[tuple[tuple[float, ...], float], ...]:
