@@ -10,6 +10,8 @@ biases little.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -35,13 +37,19 @@ def moment(x: Matrix, weight: Vector) -> Matrix:
     return np.asarray((x * weight[:, None]).T @ x / len(x))
 
 
-def shortest(design: str, n: int, mu: float) -> float:
-    """The median length over those of robust intervals without privacy."""
+@lru_cache(maxsize=1)
+def gradients(design: str) -> tuple[Matrix, Vector, Vector, Vector]:
+    """Whitened rows with their residuals and information at the population's coefficients, and norms of gradients."""
     x, y = drawn(design, _ROWS, np.random.default_rng(_SEED))
     coef, family = truth(design), family_of(FAMILIES[design])
     eta, rows = coef[0] + x @ coef[1:], whitened(x)
     residual, information = y - family.mean(eta), family.information(eta)
-    sizes = np.linalg.norm(rows, axis=1) * np.abs(residual)
+    return rows, residual, information, np.linalg.norm(rows, axis=1) * np.abs(residual)
+
+
+def shortest(design: str, n: int, mu: float) -> float:
+    """The median length over those of robust intervals without privacy."""
+    rows, residual, information, sizes = gradients(design)
 
     def errors(clip: float, noise: float) -> Vector:
         kept = np.minimum(1.0, clip / np.maximum(sizes, 1e-300))

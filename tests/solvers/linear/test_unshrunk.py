@@ -249,8 +249,7 @@ def adds(query: ClippedScore | ClippedGradient) -> Callable[[Vector, float, floa
 def moves(fit: Fit, slope: Matrix, whole: Matrix, before: Merged, expected: Vector) -> tuple[Vector, Matrix, Vector]:
     """How far the estimate moves, the covariance of that, and how far predictions move: not where far rows count."""
     first, *wider = fit.all(ScoreRemainder)
-    noise = first.noise
-    value = first.answer.mean
+    value, noise = first.answer.mean, first.noise
     likely = reference.scaled(whole, value, noise, generous=False)
     predicting, _ = reference.move(slope, likely, value, noise, generous=False)
     if wider:

@@ -140,7 +140,7 @@ class Remainder:
     score : Untruncated
     wide : Answer, optional
         With the wider bound.
-    last : Untruncated, optional
+    wide_score : Untruncated, optional
         The ordinary score where the last score was asked, if the wider remainder is that of the last score: the sum of
         both is the ordinary score then, of whatever model.
     """
@@ -148,7 +148,7 @@ class Remainder:
     answer: Answer
     score: Untruncated
     wide: Answer | None = None
-    last: Untruncated | None = None
+    wide_score: Untruncated | None = None
 
     def beyond(self, coef: Vector) -> Matrix:
         """The covariance of what the bound cuts off, as likely anywhere up to what such a model loses there.
@@ -214,7 +214,7 @@ class Remainder:
         the last score and its remainder decide alone.
         """
         order = len(found)
-        wider = wide.value - (self.last or self.score).expected(coef)
+        wider = wide.value - (self.wide_score or self.score).expected(coef)
         near, far = (float(each @ each) for each in (found, wider))
         if max(near / self.answer.variance, far / wide.variance) <= order * _sure(order):
             return Move.none(order)
@@ -222,7 +222,7 @@ class Remainder:
         first, second = float(axis @ found), float(axis @ wider)
         doubt = max(abs(second - first), self._beyond_wide(first, second, wide))
         variance, added = wide.variance + doubt**2 + self._few(first, second), second - first
-        if self.last is not None:
+        if self.wide_score is not None:
             variance, added = variance + last.variance, added + float(axis @ (last.value - last.change(coef)))
         moved = np.linalg.solve(self.score.slope, found + added * axis)
         return Move(
