@@ -166,12 +166,16 @@ def _of_classes(design: Matrix, y: Vector, coef: Vector) -> tuple[Matrix, Matrix
 
 
 @lru_cache(maxsize=4)
-def truth(design: str) -> Vector:
-    """The coefficients of the population, of a million rows where no formula has them."""
+def truth(design: str, n: int) -> Vector:
+    """The coefficients of the population; where no formula has them, the mean over draws of a million rows.
+
+    There are a hundred times as many rows as in a sample, so that a truth is known to a tenth of its sampling error.
+    """
     model, _, kind = design.partition(" ")
-    x, y = drawn(design, POPULATION, np.random.default_rng(0))
     if kind in ("quadratic", "folded") or kind in _LOGNORMAL or model == "multinomial":
-        return likelihood(FAMILIES[model], x, y)
+        rng, draws = np.random.default_rng(0), -(-100 * n // POPULATION)
+        each = [likelihood(FAMILIES[model], *drawn(design, POPULATION, rng)) for _ in range(draws)]
+        return np.asarray(np.mean(each, axis=0))
     slopes = np.linspace(-1, 1, columns(design)) / (1 if model in ("linear", "logistic") else 3)
     return np.append({"linear": 0.0, "logistic": -0.5}.get(model, 1.0), slopes)
 
@@ -212,7 +216,7 @@ def simulated(cell: Cell, repeat: int) -> dict[str, Any]:
     seen = np.isfinite(data.y)
     x, y = data.x[seen], data.y[seen]
     plain = likelihood(family, x, y)
-    return _judged(model.estimates_, truth(cell.design), plain, robust_errors(family, x, y, plain))
+    return _judged(model.estimates_, truth(cell.design, cell.n), plain, robust_errors(family, x, y, plain))
 
 
 @lru_cache(maxsize=1)

@@ -41,7 +41,7 @@ def moment(x: Matrix, weight: Vector) -> Matrix:
 def gradients(design: str) -> tuple[Matrix, Vector, Vector, Vector]:
     """Whitened rows with their residuals and information at the population's coefficients, and norms of gradients."""
     x, y = drawn(design, _ROWS, np.random.default_rng(_SEED))
-    coef, family = truth(design), family_of(FAMILIES[design])
+    coef, family = truth(design, _ROWS), family_of(FAMILIES[design])
     eta, rows = coef[0] + x @ coef[1:], whitened(x)
     residual, information = y - family.mean(eta), family.information(eta)
     return rows, residual, information, np.linalg.norm(rows, axis=1) * np.abs(residual)
