@@ -172,7 +172,7 @@ def truth(design: str, n: int) -> Vector:
     There are a hundred times as many rows as in a sample, so that a truth is known to a tenth of its sampling error.
     """
     model, _, kind = design.partition(" ")
-    if kind in ("quadratic", "folded") or kind in _LOGNORMAL or model == "multinomial":
+    if kind in ("quadratic", "folded", "concave") or model == "multinomial":
         rng, draws = np.random.default_rng(0), -(-100 * n // POPULATION)
         each = [likelihood(FAMILIES[model], *drawn(design, POPULATION, rng)) for _ in range(draws)]
         return np.asarray(np.mean(each, axis=0))
