@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from dpregress.accounting import GDP
 from dpregress.coordinates import WhitenedSpace
 from dpregress.public.facts import PublicFacts
@@ -15,7 +13,7 @@ from dpregress.queries import Ask, Counted, SecondMoment, noise_in_mean
 from dpregress.solvers.shared.budget import joint_budget
 from dpregress.solvers.shared.gram import MixedGram, entrywise_mixed_gram
 from dpregress.solvers.shared.radius_plan import CLEAR_GRAM, CLIP, plan_unlabelled
-from dpregress.solvers.shared.whitening import REFINE, refined, refinements
+from dpregress.solvers.shared.whitening import REFINE, Rewhitened, refined_in_turn, refinements
 
 #: Share of mu^2 of the Gram matrix.
 _GRAM = 0.15
@@ -67,15 +65,14 @@ def released_design(
     space = facts.start.space
     rounds = refinements(facts)
     norms = RowNorms.of(facts.public, space, refined=bool(rounds)) if norms is None else norms
-    for turn in rounds:
-        better = refined(ask, space, spend[turn])
-        space, norms = better.space, better.norms
+    better = refined_in_turn(ask, Rewhitened(space, norms), [spend[turn] for turn in rounds], facts.schema)
+    space, norms = better.space, better.norms
     plan = plan_unlabelled(norms, space.order, n=facts.n, scores=joint_budget(scores), gram=spend["gram"], clip=clip)
     radius = plan.radius
     if whole:
         noise = space.order * noise_in_mean(SecondMoment.largest_change(radius), spend["gram"], facts.n) ** 2
         radius *= min(max((CLEAR_GRAM / max(noise, 1e-300)) ** 0.25, _SHORTER), 1.0)
-    space = space.rewhitened(np.eye(space.order), radius)
+    space = better.truncated(radius)
     second = ask(Counted(SecondMoment(space.with_response(None))), spend["gram"])
     known = facts.known_rows
     return ReleasedDesign(space, entrywise_mixed_gram(second, None if known is None else space.whiten(known)), second.n)

@@ -44,7 +44,7 @@ from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.radius_plan import plan_unlabelled
 from dpregress.solvers.shared.repair import floored
 from dpregress.solvers.shared.sandwich import Meat, meat_share, released_meat, unshrunk
-from dpregress.solvers.shared.whitening import REFINE, planned_start, refined, refinements
+from dpregress.solvers.shared.whitening import REFINE, Rewhitened, planned_start, refined_in_turn, refinements
 
 #: Shares of mu^2 of the totals by piece and of all informations, and relative budgets of the scores.
 _TOTALS, _INFORMATION, _SCORES = 0.05, 0.20, (1.0, 1.0, 2.0)
@@ -212,13 +212,12 @@ class PieceSteps(FactSolver):
         facts = self.facts
         space, rounds = facts.start.space, refinements(facts)
         norms = RowNorms.of(facts.public, space, refined=bool(rounds))
-        for turn in rounds:
-            better = refined(ask, space, self._spend[turn])
-            space, norms = better.space, better.norms
+        better = refined_in_turn(ask, Rewhitened(space, norms), [self._spend[turn] for turn in rounds], facts.schema)
+        space, norms = better.space, better.norms
         plan = plan_unlabelled(
             norms, space.order, n=facts.n, scores=joint_budget(self._scores), gram=self._spend["information 0"]
         )
-        space = space.rewhitened(np.eye(space.order), plan.radius)
+        space = better.truncated(plan.radius)
         return replace(space, response=ResponseScale(facts.target), exposure=facts.exposure), norms
 
     def _start(self, ask: Ask, space: WhitenedSpace) -> tuple[Vector, float]:

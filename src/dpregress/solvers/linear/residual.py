@@ -71,8 +71,9 @@ from dpregress.solvers.shared.surrogate import shows_lengths
 from dpregress.solvers.shared.unresolved import Way, unresolved_covariance
 from dpregress.solvers.shared.whitening import (
     REFINE,
+    Rewhitened,
     far_public_rows,
-    refined,
+    refined_in_turn,
     refinements,
     rewhitened,
     start_from_few,
@@ -172,10 +173,10 @@ class Residual(FactSolver):
         return seen and (self.labelled or len(self._steps) > len(STEPS_FEW))
 
     def solve(self, ask: Ask) -> Solution:
-        space, norms = self.facts.start.space, self.norms
-        for turn in refinements(self.facts):
-            better = refined(ask, space, self._spend[turn])
-            space, norms = better.space, better.norms
+        start = Rewhitened(self.facts.start.space, self.norms)
+        # rows with uncommon levels stay out of reach: a level may explain a large residual, which their weight shortens
+        better = refined_in_turn(ask, start, [self._spend[turn] for turn in refinements(self.facts)], None)
+        space, norms = better.space, better.norms
         return self._from_prior(ask, space, norms) if self.labelled else self._from_nothing(ask, space, norms)
 
     # ------------------------------------------------------------------ shares of the budget

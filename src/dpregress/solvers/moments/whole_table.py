@@ -18,24 +18,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dpregress.accounting import GDP, split
-from dpregress.coordinates import Matrix, WhitenedSpace
-from dpregress.coordinates.matrices import eigen, symmetric_power
+from dpregress.coordinates import WhitenedSpace
+from dpregress.coordinates.matrices import eigen
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms, positive
 from dpregress.queries import Ask, Counted, Query, SecondMoment, noise_in_mean
 from dpregress.releases import Moments
 from dpregress.releases.sites import Shortened
-from dpregress.solvers.moments.levels import levels_in_reach
 from dpregress.solvers.shared.gram import mixed_gram
 from dpregress.solvers.shared.radius_plan import plan_moments
-from dpregress.solvers.shared.repair import floored, gram_floor, noise_norm
+from dpregress.solvers.shared.repair import floored, gram_floor
 from dpregress.solvers.shared.surrogate import surrogate_rows
-from dpregress.solvers.shared.whitening import REFINE, planned_start, rewhitened_by
+from dpregress.solvers.shared.whitening import REFINE, Rewhitened, planned_start, refined_in_turn
 
 #: With fewer public rows than this many per column, a private second moment may be worth its cost.
 _ROWS_PER_COLUMN = 20
@@ -43,21 +42,6 @@ _ROWS_PER_COLUMN = 20
 _ROWS_PER_SKEWED_COLUMN, _SKEWED = 200, 1.25
 #: A private second moment is worth its cost if its noise is below this share of the public moment's sampling error.
 _CLEARER = 0.5
-#: The square of the length of a level's mean row is at most this many times the number of coordinates: with the level's
-#: column a table of as many others has the least noise about it there.
-_LEVEL = 2.0
-
-
-#: A second moment, and the spectral norm of its noise.
-_Shown = tuple[Matrix, float]
-
-
-class _Refined(NamedTuple):
-    """A better space, the distribution of norms in it, and what is shown of the second moment there."""
-
-    space: WhitenedSpace
-    norms: RowNorms
-    shown: _Shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,11 +133,8 @@ class WholeTable:
         start, public = self.facts.start, self.facts.public
         if start.refinements or not first:
             norms = RowNorms.of(public, start.space, refined=start.refinements > 0)
-            space, shown = start.space, None
-            for spend in first:
-                better = self._refined(ask, space, shown, spend)
-                space, norms, shown = better.space, better.norms, better.shown
-            return self._truncated(space, norms, last)
+            better = refined_in_turn(ask, Rewhitened(start.space, norms), first, self.facts.schema)
+            return self._truncated(better.space, better.norms, last)
         assert public is not None
         assert public.rows is not None
         second = ask(Counted(SecondMoment(start.space)), first[0])
@@ -163,33 +144,8 @@ class WholeTable:
         sample = positive(np.linalg.norm(space.whiten(public.rows), axis=1))
         return self._truncated(space, RowNorms(sample, float(np.median(sample))), last)
 
-    def _refined(self, ask: Ask, space: WhitenedSpace, shown: _Shown | None, spend: GDP) -> _Refined:
-        """``W <- A^{-1/2} W`` with A a private second moment, which is at least what earlier ones have shown of it.
-
-        Of rows beyond the radius it shows less than there is. To magnify what is not seen of them would move them
-        further out each time.
-        """
-        second = ask(Counted(SecondMoment(space)), spend)
-        least, floor = _least(second.gram, shown), gram_floor(second)
-        values, vectors = eigen(least - second.gram)
-        seen = second.gram + vectors * np.maximum(values, 0) @ vectors.T
-        entry = noise_norm(second) / math.sqrt(2 * space.order)
-        within = levels_in_reach(space, floored(seen, floor), entry, self.facts.schema, _LEVEL * space.order)
-        root = symmetric_power(within, -0.5)
-        better = rewhitened_by(space, second, root)
-        return _Refined(better.space, better.norms, (root @ seen @ root, noise_norm(second) / floor))
-
     def _truncated(self, space: WhitenedSpace, norms: RowNorms, spend: GDP) -> WhitenedSpace:
         public = self.facts.public
         rows = 0 if public is None or self._refinements else public.n
         radius = plan_moments(norms, space.order, n=self.facts.n, spend=spend, public_rows=rows)
         return replace(space, radius=radius)
-
-
-def _least(gram: Matrix, shown: _Shown | None) -> Matrix:
-    """What an earlier second moment shows beyond its noise, if rows were shrunk alike in all directions."""
-    if shown is None:
-        return np.zeros_like(gram)
-    seen, noise = shown
-    kept = min(max(float(np.trace(gram)) / float(np.trace(seen)), 0.0), 1.0)
-    return np.asarray(kept * seen - noise * np.eye(len(gram)))

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, WhitenedSpace
-from dpregress.coordinates.matrices import symmetric_power
+from dpregress.coordinates.matrices import eigen, symmetric_power
 from dpregress.public.facts import PublicFacts
 from dpregress.public.moments import PublicMoments
 from dpregress.public.radius import RowNorms, refined_radius
+from dpregress.public.schema import Schema
 from dpregress.queries import Ask, Counted, SecondMoment, noise_in_mean
 from dpregress.releases import Moments
-from dpregress.solvers.shared.repair import LARGEST_FLOOR, gram_floor
+from dpregress.solvers.shared.levels import levels_in_reach
+from dpregress.solvers.shared.repair import LARGEST_FLOOR, floored, gram_floor, noise_norm
 
 #: Share of mu^2 of a private second moment to whiten by.
 REFINE = 0.10
@@ -28,6 +32,9 @@ _TIMES, _FEW = 5.0, 0.03
 #: Of the second moment along a direction, ordinary rows have next to nothing below the first share, little below the
 #: second.
 _NOTHING, _LITTLE = 0.001, 0.2
+#: The square of the length of a level's mean row is at most this many times the number of coordinates where nothing
+#: needs a larger radius: with the level's column a table of as many others has the least noise about it there.
+_LEVEL = 2.0
 
 
 def planned_start(facts: PublicFacts, budget: GDP) -> PublicFacts:
@@ -105,16 +112,96 @@ def refinements(facts: PublicFacts) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Rewhitened:
-    """A better space, whose radius is the median norm of rows, and the distribution of norms in it."""
+    """Coordinates whose radius is the median norm of rows, and the distribution of norms in them.
+
+    ``seen`` is the private second moment that they are whitened by, if there is one.
+    """
 
     space: WhitenedSpace
     norms: RowNorms
+    seen: Seen | None = None
+
+    def truncated(self, radius: float) -> WhitenedSpace:
+        """The coordinates with this radius, within which rows with uncommon levels are kept if they are at all."""
+        space = self.space if self.seen is None else self.seen.whitened(radius).space
+        return space.rewhitened(np.eye(space.order), radius)
 
 
-def refined(ask: Ask, space: WhitenedSpace, spend: GDP) -> Rewhitened:
-    """``W <- A^{-1/2} W`` with A a private second moment in the first space."""
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A private second moment to whiten by.
+
+    Of rows beyond the radius it shows less than there is. To magnify what is not seen of them would move them further
+    out each time, so that the moment is at least what earlier ones have shown of it.
+
+    Attributes
+    ----------
+    space : WhitenedSpace
+        Where it was asked.
+    second : Moments
+    least : ndarray of shape (p, p)
+        What earlier ones have shown.
+    schema : Schema or None
+        Of the levels that are kept within reach.
+    """
+
+    space: WhitenedSpace
+    second: Moments
+    least: Matrix
+    schema: Schema | None
+
+    @cached_property
+    def _moment(self) -> Matrix:
+        """The second moment, as it is shown."""
+        values, vectors = eigen(self.least - self.second.gram)
+        return np.asarray(self.second.gram + vectors * np.maximum(values, 0) @ vectors.T)
+
+    def _root(self, reach: float) -> Matrix:
+        """What whitens it, where levels have the least share that is within this reach."""
+        second, space = self.second, self.space
+        gram, noise = floored(self._moment, gram_floor(second)), noise_norm(second) / math.sqrt(2 * space.order)
+        if space.intercept:
+            gram = levels_in_reach(space, gram, noise, self.schema, max(_LEVEL * space.order, reach**2))
+        return symmetric_power(gram, -0.5)
+
+    def whitened(self, reach: float = 0.0) -> Rewhitened:
+        """The coordinates that are whitened by it."""
+        return replace(rewhitened_by(self.space, self.second, self._root(reach)), seen=self)
+
+    def shown(self, gram: Matrix) -> Matrix:
+        """What it shows beyond its noise in its coordinates, if rows were shrunk alike in all directions."""
+        root = self._root(0.0)
+        seen = root @ self._moment @ root
+        kept = min(max(float(np.trace(gram)) / float(np.trace(seen)), 0.0), 1.0)
+        noise = noise_norm(self.second) / gram_floor(self.second)
+        return np.asarray(kept * seen - noise * np.eye(len(gram)))
+
+
+def refined(
+    ask: Ask, space: WhitenedSpace, spend: GDP, schema: Schema | None = None, before: Seen | None = None
+) -> Rewhitened:
+    """``W <- A^{-1/2} W`` with A a private second moment in the first space.
+
+    Parameters
+    ----------
+    ask : Ask
+    space : WhitenedSpace
+    spend : GDP
+    schema : Schema, optional
+        The levels that it declares are kept within reach.
+    before : Seen, optional
+        The second moment that whitened the space.
+    """
     second = ask(Counted(SecondMoment(space.with_response(None))), spend)
-    return rewhitened(space, second, gram_floor(second))
+    least = np.zeros_like(second.gram) if before is None else before.shown(second.gram)
+    return Seen(space, second, least, schema).whitened()
+
+
+def refined_in_turn(ask: Ask, start: Rewhitened, spends: Iterable[GDP], schema: Schema | None) -> Rewhitened:
+    """The same for each of these budgets."""
+    for spend in spends:
+        start = refined(ask, start.space, spend, schema, start.seen)
+    return start
 
 
 def rewhitened(space: WhitenedSpace, second: Moments, floor: float) -> Rewhitened:

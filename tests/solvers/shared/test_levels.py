@@ -9,7 +9,7 @@ import pytest
 from dpregress import GDP, Categorical, DPLinearRegression, Numeric, ReleasedMoments, Schema, release_moments
 from dpregress.coordinates import Matrix, WhitenedSpace
 from dpregress.coordinates.matrices import symmetric_power
-from dpregress.solvers.moments.levels import levels_in_reach
+from dpregress.solvers.shared.levels import levels_in_reach
 
 SCHEMA = Schema({"age": Numeric(0, 110), "plan": Categorical(("a", "b", "c"))})
 NAMES = ("age", "plan=b", "plan=c")

@@ -13,6 +13,8 @@ x_l <= m``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
@@ -43,7 +45,7 @@ def levels_in_reach(space: WhitenedSpace, gram: Matrix, noise: float, schema: Sc
 
 def _level_rows(space: WhitenedSpace, gram: Matrix, noise: float, schema: Schema | None) -> Matrix:
     """The mean row of each level of each column, the first one included, in whitened coordinates."""
-    columns = {} if schema is None else schema.indicator_places(space.features)
+    columns = {} if schema is None else _places(schema, space.features)
     mean, back = space.mean_row(gram), space.back
     shares = np.clip((back @ mean)[1:], 0.0, 1.0)
     rows = []
@@ -53,6 +55,16 @@ def _level_rows(space: WhitenedSpace, gram: Matrix, noise: float, schema: Schema
         plain = [without, *(without + space.slopes[:, place] for place in places)]
         rows += [_told(gram, noise, *each) for each in zip(indicators, plain, strict=True)]
     return np.reshape(rows, (-1, space.order))
+
+
+def _places(schema: Schema, names: Sequence[str]) -> dict[str, list[int]]:
+    """Places of the indicators of each categorical column, and of a number between 0 and 1, which may be one."""
+    numbers = {
+        name: [place]
+        for place, name in enumerate(names)
+        if not schema.indicates(name) and schema.bounds_all([name]) and schema.bounds_of(name) == (0.0, 1.0)
+    }
+    return schema.indicator_places(names) | numbers
 
 
 def _told(gram: Matrix, noise: float, indicator: Vector, plain: Vector) -> Vector:
