@@ -162,14 +162,31 @@ def points(sizes, shares):
     return np.array(found), np.ones(64) / 64
 
 
-def kept(rows, weights, sizes, shares, bound):
-    """The share of the second moment of contributions that lies within a ball, by the model: sizes times norms."""
-    within, whole = 0.0, 0.0
-    for row, weight in zip(rows, weights, strict=True):
-        squares = np.sum((weight * row) ** 2) * sizes**2
-        within += shares @ np.minimum(squares, bound**2)
-        whole += shares @ squares
-    return within / whole
+def uncut(squares, rows, weights, sizes, shares, bound):
+    """``T M T``: a released second moment of contributions, with what the bound takes undone as the model has it."""
+    within, whole = moments(rows * weights[:, None], sizes, shares, bound)
+    raised = 0.001 * np.trace(whole) / len(whole) * np.eye(len(whole))
+    undone = carried(at_least(within + raised, whole + raised, 0.2), whole + raised)
+    return undone @ squares @ undone
+
+
+def moments(rows, sizes, shares, bound):
+    """``A = mean x x' a(x)`` and ``B = mean x x'``, with ``a(x) = E min(r^2, K^2/|x|^2) / E r^2``."""
+    order = rows.shape[1]
+    within, whole = np.zeros((order, order)), np.zeros((order, order))
+    for row in rows:
+        share = shares @ np.minimum(sizes**2, bound**2 / (row @ row)) / (shares @ sizes**2)
+        within += share * np.outer(row, row) / len(rows)
+        whole += np.outer(row, row) / len(rows)
+    return within, whole
+
+
+def at_least(matrix, other, least):
+    """A matrix whose eigenvalues relative to another are raised to this."""
+    outer = root(other)
+    inner = np.linalg.inv(outer)
+    values, vectors = np.linalg.eigh(inner @ matrix @ inner)
+    return outer @ vectors @ np.diag(np.maximum(values, least)) @ vectors.T @ outer
 
 
 def clipped_residual(row, weight, residual, clip):
@@ -266,15 +283,19 @@ def root(matrix):
     return vectors @ np.diag(np.sqrt(values)) @ vectors.T
 
 
+def carried(now, target):
+    """The symmetric positive T with ``T now T = target``."""
+    outer = root(target)
+    return outer @ np.linalg.inv(root(outer @ now @ outer)) @ outer
+
+
 def recoloured(rows, weights, gram):
     """Rows, linearly transformed so that their weighted Gram matrix is this one: they stand for the private rows.
 
     Of the maps that do this, it is the symmetric one A, with A (weighted Gram) A = H, which moves rows least.
     """
     weighted = rows * weights[:, None]
-    now, target = weighted.T @ weighted / len(rows), root(gram)
-    symmetric = target @ np.linalg.inv(root(target @ now @ target)) @ target
-    return rows @ symmetric
+    return rows @ carried(weighted.T @ weighted / len(rows), gram)
 
 
 def unfitted(rows, weights, sizes, shares, added, bound):

@@ -36,6 +36,7 @@ from dpregress.solvers import MultinomialSteps, ScoreSteps, Solver
 from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.shared import sandwich
 from dpregress.solvers.shared.explained import Evidence
+from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.radius_plan import TruncationPlan, least_truncating
 from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
 from tests.laws import test_limits as limits
@@ -436,3 +437,24 @@ def test_the_least_truncation_that_costs_next_to_nothing() -> None:
     assert least_truncating(plans, 0.1).radius == 5.0
     assert least_truncating(plans, 0.01).radius == 3.0
     assert least_truncating(plans, 2.0).radius == 20.0
+
+
+@pytest.mark.parametrize("bound", [0.5, 20.0, 1e6])
+def test_what_a_bound_takes_is_undone_along_every_direction(bound: float, seed: int) -> None:
+    """Rows with a rare level are long and cut most; of a direction in which no row varies nothing is cut."""
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack([np.ones(1000), rng.normal(size=1000), 15.0 * (np.arange(1000) < 4), np.zeros(1000)])
+    sizes = Magnitudes.of_sample(rng.exponential(size=200))
+    squares = sizes.quantiles((np.arange(64) + 0.5) / 64) ** 2
+    kept = [np.minimum(squares, bound**2 / square).mean() / squares.mean() for square in np.sum(rows**2, axis=1)]
+    whole, cut = rows.T @ rows / 1000, (rows * np.array(kept)[:, None]).T @ rows / 1000
+    found = sandwich._uncut(rows, sizes, bound**2, 4)
+
+    np.testing.assert_allclose(found, found.T, atol=1e-12)
+    np.testing.assert_allclose(found[3], [0, 0, 0, 1], atol=1e-9)
+    undone = found @ cut @ found
+    if bound >= 20:  # more than a fifth is left of every direction
+        np.testing.assert_allclose(undone, whole, atol=1e-3 * np.trace(whole))
+    assert (np.diag(found) <= 1 / math.sqrt(0.2) + 1e-9).all()
+    assert found[2, 2] >= found[1, 1] - 1e-9
+    np.testing.assert_allclose(sandwich._uncut(rows, sizes, bound**2, 8), np.kron(found, np.eye(2)), atol=1e-12)

@@ -69,7 +69,7 @@ def released_squares(
         expected, sizes = clipped.plain * slope, clipped.whole
     meat = Meat(expected, math.inf, "model")
     if spend is not None:
-        meat = released_meat(ask, asked, spend, expected, (clipped.rows, sizes), n)
+        meat = released_meat(ask, asked, spend, expected, model.rows.x, sizes, n)
     return Squares(
         slope,
         meat,

@@ -262,7 +262,7 @@ class PieceSteps(FactSolver):
         )
         event = min(max(rate, 1e-6), 1.0)
         sizes = Magnitudes(np.array([event, min(1.0, score.clip)]), np.array([1 - event, event]))
-        return released_meat(ask, score, self._spend["squares"], information, (rows, sizes), self.facts.n)
+        return released_meat(ask, score, self._spend["squares"], information, rows.size[:, None], sizes, self.facts.n)
 
 
 def _limited(move: Vector, information: Matrix) -> Vector:

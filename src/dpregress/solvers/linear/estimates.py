@@ -106,9 +106,8 @@ class FinalScore:
         expected = sizes.root_mean_square**2 * gram
         if spend is None:
             return Meat(np.asarray(expected), math.inf, "model")
-        norms = Magnitudes.of_sample(np.linalg.norm(self.scores.rows.x, axis=1))
         asked = self.query if query is None else query
-        return released_meat(ask, asked, spend, np.asarray(expected), (norms, sizes), n)
+        return released_meat(ask, asked, spend, np.asarray(expected), self.scores.rows.x, sizes, n)
 
     @property
     def _clipped(self) -> Magnitudes:

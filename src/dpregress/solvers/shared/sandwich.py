@@ -37,6 +37,10 @@ _LEAST_KAPPA, _MOST_KAPPA, _KAPPA = 6.0, 40.0, 0.08
 FEWEST = 4.0
 #: The eigenvalues of the released second moment, relative to the model's, are at least this.
 _SMALLEST = 0.2
+#: Of the second moment along a direction, cuts are taken to leave at least this share.
+_LEAST_KEPT = 0.2
+#: A direction has this share of the mean second moment at least, of which nothing is cut.
+_UNSEEN = 1e-3
 #: Least mean square of a score, as a share of the largest square.
 _NEGLIGIBLE = 1e-24
 #: Points at which the sizes of rows and residuals are taken.
@@ -88,7 +92,7 @@ def _freedom(n: int, order: int, spend: GDP) -> float:
 
 
 def released_meat(
-    ask: Ask, score: RowQuery[Score], spend: GDP, expected: Matrix, sizes: tuple[Magnitudes, Magnitudes], n: int
+    ask: Ask, score: RowQuery[Score], spend: GDP, expected: Matrix, rows: Matrix, sizes: Magnitudes, n: int
 ) -> Meat:
     """The second moment of scores.
 
@@ -100,23 +104,43 @@ def released_meat(
     spend : GDP
     expected : ndarray of shape (q, q)
         By the model.
-    sizes : tuple of Magnitudes
-        Norms of weighted rows, and sizes of clipped residuals.
+    rows : ndarray of shape (m, p)
+        Weighted rows, such as surrogate rows.
+    sizes : Magnitudes
+        Of clipped residuals.
     n : int
     """
     order = len(expected)
     # where the model expects no residuals at all, the query still needs a bound
     expected = symmetric_power(expected, 1.0, smallest=_NEGLIGIBLE * score.contribution() ** 2 / order)
     square = _kappa(n, order, spend) * float(np.trace(expected))
-    at = (np.arange(_POINTS) + 0.5) / _POINTS
-    squares = np.multiply.outer(sizes[0].quantiles(at) ** 2, sizes[1].quantiles(at) ** 2)
-    kept = float(np.minimum(squares, square).sum()) / max(float(squares.sum()), 1e-300)
-    found = ask(ScoreSquares(score, math.sqrt(square)), spend).mean / max(kept, 0.5)
+    uncut = _uncut(rows, sizes, square, order)
+    found = uncut @ ask(ScoreSquares(score, math.sqrt(square)), spend).mean @ uncut
     root = symmetric_power(expected, 0.5)
     back = symmetric_power(expected, -0.5, smallest=1e-12 * float(np.trace(expected)))
     relative = symmetric_power(np.asarray(back @ found @ back), 1.0, smallest=_SMALLEST)
     ratio = float(np.trace(relative)) / order
     return Meat(np.asarray(root @ relative @ root), _freedom(n, order, spend), "robust", ratio)
+
+
+def _uncut(rows: Matrix, sizes: Magnitudes, most: float, order: int) -> Matrix:
+    """T with ``T A T`` the second moment of scores if A is that of scores whose squares are cut at most there.
+
+    Long rows are cut most, so that A lacks most along directions of which few rows tell, such as those of rare levels.
+    """
+    squares = sizes.quantiles((np.arange(_POINTS) + 0.5) / _POINTS) ** 2
+    lengths = np.maximum(np.sum(rows**2, axis=1), 1e-300)
+    within = np.append(0.0, np.cumsum(squares)) / max(float(squares.sum()), 1e-300)
+    whole = np.searchsorted(squares, most / lengths, side="right")
+    cut = (len(squares) - whole) * most / lengths / max(float(squares.sum()), 1e-300)
+    kept = np.minimum(within[whole] + cut, 1.0)
+    unseen = _UNSEEN * float(np.mean(lengths)) / rows.shape[1] * np.eye(rows.shape[1])  # nobody knows what is cut there
+    second, left = rows.T @ rows / len(rows) + unseen, (rows * kept[:, None]).T @ rows / len(rows) + unseen
+    root, back = symmetric_power(second, 0.5), symmetric_power(second, -0.5)
+    left = root @ symmetric_power(back @ left @ back, 1.0, smallest=_LEAST_KEPT) @ root
+    half, against = symmetric_power(left, 0.5), symmetric_power(left, -0.5)
+    turned = against @ symmetric_power(half @ second @ half, 0.5) @ against
+    return np.asarray(np.kron(turned, np.eye(order // len(turned))))
 
 
 @dataclass(frozen=True, eq=False)
