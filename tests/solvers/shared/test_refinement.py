@@ -58,3 +58,19 @@ def test_levels_that_a_schema_declares_are_within_the_radius(radius: float, seed
     assert space.radius == radius
     reach = max(radius, np.sqrt(2 * space.order))
     assert float(np.linalg.norm(space.whiten(x[x[:, 2] == 1]).mean(axis=0))) <= 1.1 * reach
+
+
+@pytest.mark.parametrize("rate", [(2, 600), (2, 60), (60, 2), (5, 5)])
+def test_rates_between_0_and_1_are_no_levels(rate: tuple[int, int], seed: int) -> None:
+    """Whitened like the same column with other bounds, to the last digit: nobody has a rate of 1."""
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([rng.normal(size=(N, 2)), rng.beta(*rate, N)])
+    found = [refined_by(x, 1.0, seed, schema).truncated(9.0).whitening for schema in (SCHEMA, None)]
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_moment_of_noise_alone_whitens_nothing(seed: int) -> None:
+    """All its eigenvalues may be negative."""
+    for again in range(20):
+        better = refined_by(np.zeros((N, 3)), 1e-6, seed + again, None)
+        assert np.isfinite(better.space.whitening).all()

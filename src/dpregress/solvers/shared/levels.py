@@ -13,12 +13,14 @@ x_l <= m``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.public import Schema
+
+#: The mean square of a number between 0 and 1 that seems to be an indicator: at least so many noise deviations, and
+#: this share of its mean.
+_CLEAR, _ALIKE = 4.0, 0.8
 
 
 def levels_in_reach(space: WhitenedSpace, gram: Matrix, noise: float, schema: Schema | None, most: float) -> Matrix:
@@ -45,11 +47,11 @@ def levels_in_reach(space: WhitenedSpace, gram: Matrix, noise: float, schema: Sc
 
 def _level_rows(space: WhitenedSpace, gram: Matrix, noise: float, schema: Schema | None) -> Matrix:
     """The mean row of each level of each column, the first one included, in whitened coordinates."""
-    columns = {} if schema is None else _places(schema, space.features)
+    columns = [] if schema is None else _places(space, gram, noise, schema)
     mean, back = space.mean_row(gram), space.back
     shares = np.clip((back @ mean)[1:], 0.0, 1.0)
     rows = []
-    for places in columns.values():
+    for places in columns:
         without = mean - space.slopes[:, places] @ shares[places]
         indicators = [back[0] - back[1:][places].sum(axis=0), *back[1:][places]]
         plain = [without, *(without + space.slopes[:, place] for place in places)]
@@ -57,14 +59,29 @@ def _level_rows(space: WhitenedSpace, gram: Matrix, noise: float, schema: Schema
     return np.reshape(rows, (-1, space.order))
 
 
-def _places(schema: Schema, names: Sequence[str]) -> dict[str, list[int]]:
-    """Places of the indicators of each categorical column, and of a number between 0 and 1, which may be one."""
-    numbers = {
-        name: [place]
-        for place, name in enumerate(names)
-        if not schema.indicates(name) and schema.bounds_all([name]) and schema.bounds_of(name) == (0.0, 1.0)
-    }
-    return schema.indicator_places(names) | numbers
+def _places(space: WhitenedSpace, gram: Matrix, noise: float, schema: Schema) -> list[list[int]]:
+    """Places of the indicators of each categorical column, and of each number between 0 and 1 that seems to be one."""
+    numbers = [
+        [place]
+        for place, name in enumerate(space.features)
+        if not schema.indicates(name)
+        and schema.bounds_all([name])
+        and schema.bounds_of(name) == (0.0, 1.0)
+        and all(_seems_indicator(space, gram, noise, end) for end in (space.back[1 + place], _other(space, place)))
+    ]
+    return [*schema.indicator_places(space.features).values(), *numbers]
+
+
+def _other(space: WhitenedSpace, place: int) -> Vector:
+    """1 less a column."""
+    return np.asarray(space.back[0] - space.back[1 + place])
+
+
+def _seems_indicator(space: WhitenedSpace, gram: Matrix, noise: float, number: Vector) -> bool:
+    """Whether a number between 0 and 1 has about the mean square that it has if it is 0 or 1, beyond noise."""
+    mean, square = float(space.back[0] @ gram @ number), float(number @ gram @ number)
+    error = _CLEAR * noise * float(np.linalg.norm(number) * np.linalg.norm(space.back[0]))
+    return square > error and square >= _ALIKE * mean
 
 
 def _told(gram: Matrix, noise: float, indicator: Vector, plain: Vector) -> Vector:

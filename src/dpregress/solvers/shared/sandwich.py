@@ -41,6 +41,8 @@ _SMALLEST = 0.2
 _LEAST_KEPT = 0.2
 #: A direction has this share of the mean second moment at least, of which nothing is cut.
 _UNSEEN = 1e-3
+#: Rows are at least so long, in squares, relative to the bound on squared scores: no bound cuts rows of zeros.
+_SHORTEST = 1e-12
 #: Least mean square of a score, as a share of the largest square.
 _NEGLIGIBLE = 1e-24
 #: Points at which the sizes of rows and residuals are taken.
@@ -129,16 +131,15 @@ def _uncut(rows: Matrix, sizes: Magnitudes, most: float, order: int) -> Matrix:
     Long rows are cut most, so that A lacks most along directions of which few rows tell, such as those of rare levels.
     """
     squares = sizes.quantiles((np.arange(_POINTS) + 0.5) / _POINTS) ** 2
-    lengths = np.maximum(np.sum(rows**2, axis=1), 1e-300)
-    within = np.append(0.0, np.cumsum(squares)) / max(float(squares.sum()), 1e-300)
-    whole = np.searchsorted(squares, most / lengths, side="right")
-    cut = (len(squares) - whole) * most / lengths / max(float(squares.sum()), 1e-300)
-    kept = np.minimum(within[whole] + cut, 1.0)
+    lengths = np.maximum(np.sum(rows**2, axis=1), max(_SHORTEST * most, 1e-300))
+    whole, total = np.searchsorted(squares, most / lengths, side="right"), max(float(squares.sum()), 1e-300)
+    left = np.append(0.0, np.cumsum(squares))[whole] + (len(squares) - whole) * most / lengths
+    kept = np.where(whole < len(squares), np.minimum(left / total, 1.0), 1.0)
     unseen = _UNSEEN * float(np.mean(lengths)) / rows.shape[1] * np.eye(rows.shape[1])  # nobody knows what is cut there
-    second, left = rows.T @ rows / len(rows) + unseen, (rows * kept[:, None]).T @ rows / len(rows) + unseen
+    second, cut = rows.T @ rows / len(rows) + unseen, (rows * kept[:, None]).T @ rows / len(rows) + unseen
     root, back = symmetric_power(second, 0.5), symmetric_power(second, -0.5)
-    left = root @ symmetric_power(back @ left @ back, 1.0, smallest=_LEAST_KEPT) @ root
-    half, against = symmetric_power(left, 0.5), symmetric_power(left, -0.5)
+    cut = root @ symmetric_power(back @ cut @ back, 1.0, smallest=_LEAST_KEPT) @ root
+    half, against = symmetric_power(cut, 0.5), symmetric_power(cut, -0.5)
     turned = against @ symmetric_power(half @ second @ half, 0.5) @ against
     return np.asarray(np.kron(turned, np.eye(order // len(turned))))
 

@@ -172,7 +172,7 @@ class Seen:
         """What it shows beyond its noise in its coordinates, if rows were shrunk alike in all directions."""
         root = self._root(0.0)
         seen = root @ self._moment @ root
-        kept = min(max(float(np.trace(gram)) / float(np.trace(seen)), 0.0), 1.0)
+        kept = min(max(float(np.trace(gram)) / max(float(np.trace(seen)), 1e-300), 0.0), 1.0)  # all may be noise
         noise = noise_norm(self.second) / gram_floor(self.second)
         return np.asarray(kept * seen - noise * np.eye(len(gram)))
 
