@@ -91,7 +91,9 @@ class TestSuccess:
         assert fit(capsys, "--public", "public.csv", "--cov-type", "model", "--out", "b").code == 0
         models = [json.loads(Path(f"{name}/model.json").read_text()) for name in "ab"]
         assert [model["estimates"]["cov_type"] for model in models] == ["robust", "model"]
-        assert [len(model["privacy"]["events"]) for model in models] == [7, 6]
+        asked = [len(model["privacy"]["events"]) for model in models]
+        assert asked[0] in (7, 8)  # a remainder that noise makes stand out is asked again with a wider bound
+        assert asked[1] in (6, 7)
 
     def test_moments_file_in_place_of_rows(self, capsys: pytest.CaptureFixture[str]) -> None:
         made = run(capsys, "public", "public.csv", "--features", "age,bmi", "-o", "moments.json")

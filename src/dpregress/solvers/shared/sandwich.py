@@ -41,7 +41,7 @@ _SMALLEST = 0.2
 _LEAST_KEPT = 0.2
 #: A direction has this share of the mean second moment at least, of which nothing is cut.
 _UNSEEN = 1e-3
-#: Rows are at least so long, in squares, relative to the bound on squared scores: no bound cuts rows of zeros.
+#: Rows are at least so long, in squares, relative to a mean one: no bound cuts rows of zeros.
 _SHORTEST = 1e-12
 #: Least mean square of a score, as a share of the largest square.
 _NEGLIGIBLE = 1e-24
@@ -130,13 +130,17 @@ def _uncut(rows: Matrix, sizes: Magnitudes, most: float, order: int) -> Matrix:
 
     Long rows are cut most, so that A lacks most along directions of which few rows tell, such as those of rare levels.
     """
-    squares = sizes.quantiles((np.arange(_POINTS) + 0.5) / _POINTS) ** 2
-    lengths = np.maximum(np.sum(rows**2, axis=1), max(_SHORTEST * most, 1e-300))
-    whole, total = np.searchsorted(squares, most / lengths, side="right"), max(float(squares.sum()), 1e-300)
-    left = np.append(0.0, np.cumsum(squares))[whole] + (len(squares) - whole) * most / lengths
+    size = math.sqrt(float(np.mean(np.sum(rows**2, axis=1))))
+    if size == 0:
+        return np.eye(order)
+    x, squares = rows / size, sizes.quantiles((np.arange(_POINTS) + 0.5) / _POINTS) ** 2
+    lengths, total = np.maximum(np.sum(x**2, axis=1), _SHORTEST), max(float(squares.sum()), 1e-300)
+    reach = np.minimum(most / size**2 / lengths, float(squares[-1]))
+    whole = np.searchsorted(squares, reach, side="right")
+    left = np.append(0.0, np.cumsum(squares))[whole] + (len(squares) - whole) * reach
     kept = np.where(whole < len(squares), np.minimum(left / total, 1.0), 1.0)
-    unseen = _UNSEEN * float(np.mean(lengths)) / rows.shape[1] * np.eye(rows.shape[1])  # nobody knows what is cut there
-    second, cut = rows.T @ rows / len(rows) + unseen, (rows * kept[:, None]).T @ rows / len(rows) + unseen
+    unseen = _UNSEEN / x.shape[1] * np.eye(x.shape[1])  # nobody knows what is cut there
+    second, cut = x.T @ x / len(x) + unseen, (x * kept[:, None]).T @ x / len(x) + unseen
     root, back = symmetric_power(second, 0.5), symmetric_power(second, -0.5)
     cut = root @ symmetric_power(back @ cut @ back, 1.0, smallest=_LEAST_KEPT) @ root
     half, against = symmetric_power(cut, 0.5), symmetric_power(cut, -0.5)
