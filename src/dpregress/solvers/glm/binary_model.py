@@ -99,9 +99,9 @@ class BinaryModel(FamilyModel):
         return ClassCut.of(self.rows, self.family, coef, clip)
 
     def clipped(self, coef: Vector, clip: float) -> Clipped:
-        sizes, norms = self.sizes(coef), Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1))
+        sizes = self.sizes(coef)
         share, within = sizes.share_within(clip), replace(sizes, size=np.minimum(sizes.size, clip))
-        return Clipped(1.0, share, 1.0, norms, within, sizes, 1.0, sizes.beyond(clip))
+        return Clipped(1.0, share, 1.0, within, sizes, 1.0, sizes.beyond(clip))
 
     def truncation(self, coef: Vector, clip: float) -> Truncation:
         return ResidualTruncation(self.rows, self.sizes(coef), clip)
@@ -161,8 +161,7 @@ class WholeBinaryModel(BinaryModel):
 
     def clipped(self, coef: Vector, clip: float) -> Clipped:
         gradients, sizes = self.sizes(coef, self.norms), self.sizes(coef)
-        norms = Magnitudes.of_sample(self.norms)
-        return Clipped(1.0, gradients.share_within(clip), 1.0, norms, sizes, sizes, 1.0, gradients.beyond(clip))
+        return Clipped(1.0, gradients.share_within(clip), 1.0, sizes, sizes, 1.0, gradients.beyond(clip))
 
     def truncation(self, coef: Vector, clip: float) -> Truncation:
         return ResidualTruncation(self.rows, self.sizes(coef), clip / self.norms)

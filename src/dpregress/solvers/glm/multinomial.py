@@ -238,8 +238,7 @@ class SurrogateClasses(ScoreModel):
         sizes = self._sizes(self._mean(coef))
         within = replace(sizes, size=np.minimum(sizes.size, clip))
         share = sizes.share_within(clip)
-        rows = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1))
-        return Clipped(1.0, share, 1.0, rows, within, sizes, 1.0, sizes.beyond(clip))
+        return Clipped(1.0, share, 1.0, within, sizes, 1.0, sizes.beyond(clip))
 
     def cut_off(self, coef: Vector, clip: float, dispersion: float | None = None) -> SoftmaxCut:  # noqa: ARG002
         return SoftmaxCut.of(self.rows, self.basis, self._columns(coef), clip)

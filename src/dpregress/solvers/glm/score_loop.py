@@ -59,8 +59,8 @@ class Clipped:
         Its second moment, relative to the Fisher information.
     dispersion : float
         The same of a score without clips.
-    rows, sizes, whole : Magnitudes
-        Norms of weighted rows, and sizes of residuals with and without the clip.
+    sizes, whole : Magnitudes
+        Of residuals with and without the clip.
     plain : float
         The second moment of a score without clips by the sizes that were seen, relative to the Fisher information.
     beyond : float
@@ -70,7 +70,6 @@ class Clipped:
     kept: float
     square: float
     dispersion: float
-    rows: Magnitudes
     sizes: Magnitudes
     whole: Magnitudes
     plain: float

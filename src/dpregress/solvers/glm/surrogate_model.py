@@ -184,14 +184,13 @@ class SurrogateModel(FamilyModel):
         return math.sqrt(max(length**2 - noise, 0.0)) > _SATURATED * longest + math.sqrt(noise)
 
     def clipped(self, coef: Vector, clip: float) -> Clipped:
-        norms, sizes = Magnitudes.of_sample(np.linalg.norm(self.rows.x, axis=1)), self.levels
-        dispersion = self.dispersion(coef)
+        sizes, dispersion = self.levels, self.dispersion(coef)
         share = sizes.share_within(clip)
         within = replace(sizes, size=np.minimum(sizes.size, clip))
         whole = sizes.seen
         plain = dispersion * (whole.root_mean_square / max(sizes.root_mean_square, 1e-300)) ** 2
         kept = 1.0 if self._classes else 1 - sizes.above(clip)  # of classes the cut-off says exactly what is lost
-        return Clipped(kept, share * dispersion, dispersion, norms, within, whole, plain, sizes.beyond(clip))
+        return Clipped(kept, share * dispersion, dispersion, within, whole, plain, sizes.beyond(clip))
 
     def truncation(self, coef: Vector, clip: float) -> Truncation:  # noqa: ARG002  # sizes are those at the start
         return ResidualTruncation(self.rows, self.levels.seen, clip)

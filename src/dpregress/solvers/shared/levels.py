@@ -67,14 +67,10 @@ def _places(space: WhitenedSpace, gram: Matrix, noise: float, schema: Schema) ->
         if not schema.indicates(name)
         and schema.bounds_all([name])
         and schema.bounds_of(name) == (0.0, 1.0)
-        and all(_seems_indicator(space, gram, noise, end) for end in (space.back[1 + place], _other(space, place)))
+        and _seems_indicator(space, gram, noise, space.back[1 + place])
+        and _seems_indicator(space, gram, noise, space.back[0] - space.back[1 + place])
     ]
     return [*schema.indicator_places(space.features).values(), *numbers]
-
-
-def _other(space: WhitenedSpace, place: int) -> Vector:
-    """1 less a column."""
-    return np.asarray(space.back[0] - space.back[1 + place])
 
 
 def _seems_indicator(space: WhitenedSpace, gram: Matrix, noise: float, number: Vector) -> bool:
