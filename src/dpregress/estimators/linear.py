@@ -21,6 +21,7 @@ from dpregress.public import Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.releases.model_files import ResponseModel
 from dpregress.solvers import OneShot, Residual, Solution, Solver, Uncertainty
+from dpregress.solvers.shared.near_public import unless_far
 
 #: The eta of the paper's simulations, used by ``recipe="paper"``.
 _PAPER_ETA = 0.05
@@ -192,7 +193,9 @@ class DPRidge(RegressorMixin, CentralModel):
         alpha = checked_penalty(self._penalty(), facts.start.space)
         check_choice("recipe", self.recipe, LINEAR_RECIPES)
         robust, recipe = checked_robust(self.cov_type), LINEAR_RECIPES[self.recipe]
-        return Residual(facts, budget, alpha, robust=robust) if recipe is Residual else recipe(facts, budget, alpha)
+        if recipe is not Residual:
+            return recipe(facts, budget, alpha)
+        return unless_far(facts, budget, lambda known, left: Residual(known, left, alpha, robust=robust))
 
     @property
     def response_model(self) -> ResponseModel:

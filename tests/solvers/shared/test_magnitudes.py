@@ -1,11 +1,11 @@
-"""Sizes of values by a sample."""
+"""Sizes of values by a sample, and tails in a histogram that noise hides bin by bin."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.magnitudes import Magnitudes, pooled_above
 
 
 @pytest.mark.parametrize("n", [1, 2_000, 2_001, 50_001])
@@ -22,3 +22,18 @@ def test_a_large_sample_is_told_by_few_sizes(n: int, seed: int) -> None:
         np.testing.assert_allclose(
             sizes.quantiles(np.array([0.1, 0.5, 0.9])), np.quantile(np.abs(values), [0.1, 0.5, 0.9]), rtol=0.05
         )
+
+
+def test_a_tail_over_many_bins_is_seen_as_a_whole() -> None:
+    """Each of its bins has 300 rows, where 525 are clear; four of them have 1,200, where 1,000 are."""
+    total = np.concatenate([[300.0, 6_000.0], np.full(8, 300.0), np.zeros(8)])
+    np.testing.assert_allclose(pooled_above(total, total > 525, 100), [0, 0, *[300] * 8, *[0] * 8])
+
+
+def test_nothing_is_pooled_where_nothing_is_seen_or_all_is_noise() -> None:
+    """Five standard deviations: some 30 groups of bins in a table are beyond them once in 100,000 tables."""
+    assert not pooled_above(np.full(9, 400.0), np.zeros(9, dtype=np.bool_), 1.0).any()
+    noise = np.random.default_rng(0).normal(0, 150, (200, 40))  # always the same tables
+    noise[:, 5] = 6_000
+    for each in noise:
+        assert not pooled_above(each, np.arange(40) == 5, 150).any()

@@ -56,6 +56,13 @@ def test_noise_is_not_taken_for_a_step_that_sees_nothing() -> None:
     assert np.sqrt(np.diag(doubtful.known)).min() > 0.5
 
 
+def test_a_difference_many_times_as_long_as_the_move_is_not_what_the_move_left() -> None:
+    """A false alarm: a prior that is sure moves next to nothing, and the noise of the next step is its own."""
+    posterior = Posterior(np.zeros(3), 0 * EYE, 1e4 * EYE).update(Step(np.array([0.1, 0.0, 0.0]), EYE, 1e-2))
+    doubted = posterior.update(Step(np.array([0.0, 0.9, 0.0]), EYE, 1e-2))
+    assert np.sqrt(np.diag(doubted.known)).max() < 0.011
+
+
 def test_what_a_step_leaves_is_bounded_by_what_is_not_known_of_its_slope() -> None:
     """Slopes H within ``off`` of the system, flattened by clips: no eigenvalue of ``I - A^{-1} H`` is larger."""
     rng = np.random.default_rng(0)

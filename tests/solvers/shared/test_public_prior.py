@@ -9,10 +9,11 @@ import pytest
 
 from dpregress import GDP, DPLinearRegression, Numeric, PublicMoments, Schema
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.public.whitening import from_public
-from dpregress.solvers.shared.linear_prior import LinearPrior
+from dpregress.public.whitening import from_public, start
+from dpregress.solvers.shared.linear_prior import LinearPrior, told_by_labels
 from dpregress.solvers.shared.posterior import Step, Taken
 from dpregress.solvers.shared.public_prior import _ODDS, PublicLabels, PublicPrior
+from dpregress.solvers.shared.slope_shapes import SizedShape, shape_probabilities
 
 ROWS, COLUMNS = 120, 30
 
@@ -145,17 +146,52 @@ def test_where_whitening_misleads_slopes_of_standardised_columns_are_likelier() 
     assert max(ratios) < 1.1
 
 
-def test_a_column_that_public_rows_hardly_show_is_not_taken_for_a_narrow_one(seed: int) -> None:
-    """Two rows in 200 are not 0: its slope may be three times as large as others, not ten thousand times."""
+def test_a_column_that_public_rows_hardly_show_is_narrow_if_labels_say_so(seed: int) -> None:
+    """Two rows in 200 are not 0: its slope may be three times as large as others, unless labels say more.
+
+    Without any effect the chance of a narrow column was .04 at most in 2,000 tables; with a response that is 6 standard
+    deviations larger, it was 1 but for at most 2e-8.
+    """
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(200, 3))
     x[:, 2] = 0
     x[:2, 2] = 1e-3
     space = WhitenedSpace(("a", "b", "c"), np.eye(4), 2.0, np.zeros(3), intercept=True)
-    _, *shapes = labels_of(space, x, x[:, 0] + rng.normal(size=200)).shapes
+    y = x[:, 0] + rng.normal(size=200)
+    y[:2] = x[:2, 0]
+    labels = labels_of(space, x, y)
+    _, *shapes = labels.shapes
     assert len(shapes) == 2
     for shape in shapes:
         assert shape[3, 3] >= 0.09 * shape[1, 1] / 2
+    assert narrow_probability(labels) < 0.25
+    assert narrow_probability(labels_of(space, x, y + 6_000 * x[:, 2])) > 0.99
+
+
+def narrow_probability(labels: PublicLabels) -> float:
+    """Of the last shape."""
+    likely = [SizedShape(odds.shape, odds.slope, odds.log_weight) for odds in labels.odds]
+    return float(shape_probabilities(likely)[-1].sum())
+
+
+def test_a_heavy_column_of_which_few_rows_are_not_zero_is_learnt_from_labels(seed: int) -> None:
+    """Three of 60 public rows are not 0, in bounds of 140: the error is .011 times that of the mean in the median.
+
+    In 600 tables it was .035 at most; before, it was above .5 in one table of a hundred, and up to .95.
+    """
+    rng = np.random.default_rng(seed)
+    n, d = 60, 30
+    x, new = rng.normal(size=(n, d)), rng.normal(size=(4_000, d))
+    x[:, 0], new[:, 0] = 0, rng.exponential(3, 4_000) * (rng.random(4_000) < 0.05)
+    x[:3, 0] = [1.7, 5.5, 1.0]
+    y, truth = x[:, 1] - 3 * x[:, 0] + 0.3 * rng.normal(size=n), new[:, 1] - 3 * new[:, 0]
+    names = tuple(f"x{place}" for place in range(d))
+    schema = Schema({**dict.fromkeys(names, Numeric(-6, 6)), "x0": Numeric(0, 140)})
+    found = start(names, intercept=True, public=PublicMoments.from_rows(x, names=names), schema=schema, row_bound=None)
+    assert found.shrunk is not None
+    prior = told_by_labels(found.shrunk.space, x, y - y.mean())
+    error = truth - y.mean() - found.shrunk.space.whiten(new) @ prior.coef
+    assert float(np.mean(error**2)) < 0.2 * float(np.var(truth))
 
 
 def test_rows_that_do_not_vary_in_a_direction_are_unseen_if_there_are_enough(seed: int) -> None:

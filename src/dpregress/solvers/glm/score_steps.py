@@ -355,7 +355,7 @@ class ScoreSteps(FactSolver):
             return Magnitudes.of_sample(known.residuals * known.rows.weight)
         if known is not None:
             return known.sizes(float(self.family.factor(np.array([self.family.link.predictor(known.value)]))[0]))
-        return released_sizes(ask, space, self.family, coef, self._spend["levels"])
+        return released_sizes(ask, space, self.family, coef, self._spend["levels"], pooled=True)
 
     def _model(
         self,

@@ -17,10 +17,12 @@ from dpregress.solvers.shared.truncation import Truncation
 FAR = 12
 
 
-def released_sizes(ask: Ask, space: WhitenedSpace, family: Family, coef: Vector, spend: GDP) -> Magnitudes:
+def released_sizes(
+    ask: Ask, space: WhitenedSpace, family: Family, coef: Vector, spend: GDP, *, pooled: bool = False
+) -> Magnitudes:
     """Sizes of weighted residuals at these coefficients, with those that the noise may hide."""
     seen = ask(ResidualHistogram(space, family, coef, EDGES), spend)
-    sizes = with_events(Magnitudes.of_histogram(seen), family, seen)
+    sizes = with_events(Magnitudes.of_histogram(seen, pooled=pooled), family, seen)
     return sizes.with_hidden_tail(visible_count(seen) / seen.n, FAR)
 
 

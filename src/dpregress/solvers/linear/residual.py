@@ -86,6 +86,8 @@ _GRAM_LABELLED, _MEAN_LABELLED, STEPS_LABELLED = 0.10, 0.10, (1.0, 1.0, 1.0)
 _GRAM, _MEAN, _LEVELS, _MOST_LEVELS = 0.15, 0.08, 0.03, 0.08
 #: The share of the start that looks for the response between bounds, and the n mu from which a mean is plain.
 _WHERE, _PLAIN = 0.5, 500.0
+#: The n mu up to which bounds may be so wide that a mean between them is noise, and the share of a look for that.
+_SURELY_PLAIN, _GLANCE = 5_000.0, 0.01
 #: Without labels: steps, of which the last also pays for votes of far rows, and those before which sizes are asked.
 STEPS, SIZED = (1.0,) * 6 + (3.0,), (0, 1, 3)
 #: If the noise of a step exceeds 1/8 of the reach of y: three steps, one histogram, and more for the mean.
@@ -199,20 +201,20 @@ class Residual(FactSolver):
         few = noise > 1 / _FEW
         levels = min(max((_USEFUL / n_mu) ** 2, _LEVELS), _MOST_LEVELS)
         scale = scale_share(self.facts, budget) if self.declared is None else 0.0
-        looked = self.declared is not None and (few or n_mu < _PLAIN)  # sizes at the mean are known from there
-        turns = [turn for turn in SIZED[: 1 if few else None] if turn or not looked]
         first = start_share(self.facts.n, budget, noise) * (1 - scale) if start.space.intercept else 0.0
+        looked = self.declared is not None and (few or n_mu < _PLAIN)  # sizes at the mean are known from there
+        glance = _GLANCE if self.declared is not None and first and n_mu < _SURELY_PLAIN else 0.0
         shares = {
             **dict.fromkeys(refinements(self.facts), REFINE),
             "gram": _GRAM,
             "mean": (_MEAN_FEW if few else _MEAN) if start.space.intercept else 0.0,
-            **{f"levels {turn}": levels for turn in turns},
+            **{f"levels {turn}": levels for turn in SIZED[: 1 if few else None] if turn or not looked},
             "far": self._far,
             "remainder": remainder_share(self.facts.start.space),
             "squares": self._squares,
         }
         left = {name: share * (1 - scale - first) for name, share in shares.items()}
-        where = max(_WHERE * first, levels) if looked else 0.0
+        where = max(_WHERE * first, levels) if looked else glance
         return {"scale": scale, "where": where, "start": max(first - where, 0.0), **left}, STEPS_FEW if few else STEPS
 
     # ------------------------------------------------------------------ with labelled public rows
@@ -269,7 +271,7 @@ class Residual(FactSolver):
                 trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.median / usual < _UNLIKE)
                 if not sizes.blind:
                     dispersion = self._dispersion(sizes.levels, space)
-            if not trusted:
+            if not trusted and not sizes.blind:
                 levels, reach = sizes.levels, max(reach, sizes.levels.root_mean_square)
             known = planned if trusted else None
             clip = scores.planned_clip(posterior.coef, levels, spend, n) if known is None else known
@@ -309,6 +311,7 @@ class Residual(FactSolver):
             if f"levels {turn}" in self._spend:
                 asked = Sizes.likely if start.sizes and not start.outside else Sizes.asked
                 sizes = asked(ask, space, coef, start.reach, self._spend[f"levels {turn}"])
+                prior = prior.varying(coef, sizes.levels.root_mean_square)
             if not turn:
                 variance = (start.reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
                 prior = replace(prior, variance=variance)

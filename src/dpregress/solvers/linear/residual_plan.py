@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpregress.accounting import GDP
@@ -24,7 +25,7 @@ from dpregress.releases import Histogram, Isotropic
 from dpregress.solvers.shared.budget import has_labels, has_prior
 from dpregress.solvers.shared.gram import spectral_noise
 from dpregress.solvers.shared.likely_values import LikelyValues
-from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, visible_count
+from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, pooled_above, visible_count
 from dpregress.solvers.shared.public_prior import PublicPrior
 from dpregress.solvers.shared.radius_plan import (
     NORM_LEVELS,
@@ -41,6 +42,8 @@ _CLIP_LEVELS = np.array([0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0])
 _SEEN = 0.5
 #: Chance that an empty bin between known bounds is taken for a full one, in all bins together.
 _FALSE_BIN = 0.01
+#: Bins above the next lower one that is seen from which a bin must be clear.
+_GAP = 6
 #: The number of standard deviations of a bin's noise that may be hidden above the largest size observed.
 _HIDDEN_NOISES = 2.0
 #: Scores are of whole rows if the noise of the Gram matrix, in spectral norm, is at most this share of its mean
@@ -195,17 +198,33 @@ class Sizes:
         assert isinstance(histogram.noise, Isotropic)
         noise, edges = histogram.noise.sigma, histogram.edges
         expected = edges[1:] <= 2 * reach * (1 + 1e-9)
+        visible = visible_count(histogram)
         threshold = -noise * float(ndtri(_FALSE_BIN / max(int(expected.sum()), 1)))
-        seen = histogram.total > np.where(expected, threshold, visible_count(histogram))
+        seen = histogram.total > np.where(expected, threshold, visible)
+        seen = _with_company(histogram.total, seen, visible)
         size = np.sqrt(edges[:-1] * edges[1:])
         if not seen.any():
             return cls.unknown(reach)
         counts = np.where(seen, histogram.total, 0.0)
+        inside = int(expected.sum())
+        counts[:inside] += pooled_above(histogram.total[:inside], seen[:inside], noise)
         levels = Magnitudes(size, counts / counts.sum(), HALF_BIN).with_hidden_tail(
             _HIDDEN_NOISES * noise / histogram.n
         )
         most = max(2 * reach, float(edges[1:][seen].max()))
         return cls(replace(levels, size=np.minimum(levels.size, most)), blind=False)
+
+
+def _with_company(total: Vector, seen: NDArray[np.bool_], clear: float) -> NDArray[np.bool_]:
+    """Bins that are seen, but those far above the commonest and the next lower one only if their counts are clear.
+
+    A false one far above ruins a clip.
+    """
+    kept, last = seen.copy(), int(np.argmax(total))
+    for place in (last + 1 + np.flatnonzero(seen[last + 1 :])).tolist():
+        kept[place] = place - last <= _GAP or total[place] > clear
+        last = place if kept[place] else last
+    return kept
 
 
 def score_noise(space: WhitenedSpace, radius: float, budget: GDP, n: int) -> float:

@@ -22,6 +22,8 @@ _WITHIN = 4.0
 #: How far below the lower bound places are measured from, in widths; and the share of values beyond
 #: bounds from which these are not believed.
 _BELOW, _OUTSIDE = 4.0, 0.2
+#: A response within this share of the reach of its bounds is much narrower than they are.
+_NARROW = 0.1
 #: Standard deviations by which a released mean may be off.
 _DEVIATIONS = 3.0
 #: The upper bound itself is no value beyond it.
@@ -38,6 +40,8 @@ class ResponseStart:
         The middle of what is possible, and the largest distance from there.
     sizes : Sizes or None
         Of distances from the centre, if the response was looked for.
+    largest : Magnitudes or None
+        The same, if all values lie at one end of their bins.
     mean, doubt : float
         The mean about the centre, and its variance. A mean may lie anywhere within reach if nothing is released.
     outside : bool
@@ -47,6 +51,7 @@ class ResponseStart:
     centre: float
     reach: float
     sizes: Sizes | None = None
+    largest: Magnitudes | None = None
     mean: float = 0.0
     doubt: float = 0.0
     outside: bool = False
@@ -65,13 +70,18 @@ class ResponseStart:
         declared : ResponseScale or None
             By the bounds of the schema.
         spend : mapping of str to GDP
-            "scale" if there are no bounds, and "where" if the response is looked for between them.
+            "scale" if there are no bounds, and "where" if the response is looked for between them. Where sizes of
+            residuals at the mean are asked ("levels 0"), what is found only counts if it is narrow.
         """
         if declared is None:
             return _unbounded(ask, space, target, spend["scale"])
-        if "where" in spend:
-            return _located(ask, space, target, declared, spend["where"])
-        return cls(declared.centre, declared.scale * declared.bound)
+        plain = cls(declared.centre, declared.scale * declared.bound)
+        if "where" not in spend:
+            return plain
+        found = _located(ask, space, target, declared, spend["where"])
+        if "levels 0" not in spend:
+            return found
+        return replace(found, sizes=None) if found.reach <= _NARROW * plain.reach else plain
 
     def shows_beyond(self, sizes: Sizes) -> bool:
         """Whether many values lie beyond bounds, also by the sizes of residuals at the mean."""
@@ -81,11 +91,10 @@ class ResponseStart:
     def averaged(self, ask: Ask, space: WhitenedSpace, spend: GDP, n: int) -> ResponseStart:
         """With the released mean response, shrunk towards the centre; ``space`` is centred there."""
         clip, cut, known = self.reach, 0.0, self.reach**2 / 3
-        if self.sizes is not None and not self.outside:
-            levels, known = self.sizes.levels, self.doubt
-            unit = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), spend, n)
-            clip = levels.best_clip(lambda bound: unit * bound)
-            cut = levels.cut(clip)
+        if self.largest is not None and not self.outside:
+            known, unit = self.doubt, noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), spend, n)
+            clip = self.largest.best_clip(lambda bound: unit * bound)
+            cut = self.largest.cut(clip)
         query = Counted(MeanResidual(space, GaussianFamily, np.zeros(space.order), -clip, clip))
         found = ask(query, spend)
         noise = query.noise(spend, found.n) ** 2 + cut**2
@@ -108,12 +117,12 @@ def _located(ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScal
     found = space.with_response(ResponseScale(target, lower - below))
     likely = LikelyValues.of(ask(ResponseHistogram(found, edges), spend), value)
     centre = likely.mean if space.intercept else 0.0
-    levels = likely.sizes(centre, np.full(len(value), inner[1]))
+    levels, most = likely.sizes(centre, np.full(len(value), inner[1])), likely.largest_sizes(centre, float(inner[1]))
     if likely.share[-1] + (likely.share[0] if below else 0.0) > _OUTSIDE:
         farthest = max(lower + width - centre, centre - lower)
-        return ResponseStart(centre, farthest, Sizes(levels, blind=False), doubt=farthest**2 / 3, outside=True)
+        return ResponseStart(centre, farthest, Sizes(levels, blind=False), most, doubt=farthest**2 / 3, outside=True)
     doubt = likely.variance + float(inner[1]) ** 2 / 12  # that of a place within its bin too
-    return ResponseStart(centre, _WITHIN * levels.root_mean_square, Sizes(levels, blind=False), doubt=doubt)
+    return ResponseStart(centre, _WITHIN * levels.root_mean_square, Sizes(levels, blind=False), most, doubt=doubt)
 
 
 def _unbounded(ask: Ask, space: WhitenedSpace, target: str, spend: GDP) -> ResponseStart:

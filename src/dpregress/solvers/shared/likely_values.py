@@ -84,6 +84,10 @@ class LikelyValues:
         """Distances from a centre, of values that are spread over bins of these widths."""
         return Magnitudes(np.sqrt((self.value - centre) ** 2 + width**2 / 12), self.share)
 
+    def largest_sizes(self, centre: float, width: float) -> Magnitudes:
+        """Distances from a centre, of values that may all lie at one end of bins of this width."""
+        return Magnitudes(np.abs(self.value - centre) + width / 2, self.share)
+
 
 def _normal(bins: int) -> Matrix:
     """Shares of the bins by normal distributions, of shape (candidates, bins)."""

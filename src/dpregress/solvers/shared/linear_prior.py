@@ -7,8 +7,9 @@ on, with the prior that they suggest by then.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -63,6 +64,11 @@ class LinearPrior:
         if self.sampling is not None:
             precision = definite_inverse(definite_inverse(precision, _ROUNDING) + self.sampling, _ROUNDING)
         return Posterior(coef, np.zeros_like(self.gram), precision).after(taken)
+
+    def varying(self, coef: Vector, residual: float) -> LinearPrior:
+        """The same where residuals from these coefficients are so large: the response varies no more than both do."""
+        away = coef - self.coef
+        return replace(self, variance=min(self.variance, (residual + math.sqrt(float(away @ self.gram @ away))) ** 2))
 
     @property
     def by_labels(self) -> PublicPrior:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,11 @@ HALF_BIN = 2**0.25
 _KEPT = 1_000
 #: The probability, over all bins, that an empty bin is taken for a non-empty one.
 _FALSE_BIN = 1e-8
+#: Bins of a tail that are taken together, up to how many bins above the largest size seen, and the standard deviations
+#: of the noise beyond which they count.
+_POOLED, _FAR_ABOVE, _CLEAR = (2, 4, 8), 24, 4.5
+#: There is no long tail where the bins that exceed the noise hold this share of the rows.
+_NEARLY_ALL = 0.85
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +54,24 @@ class Magnitudes:
         return cls(np.append(grouped, size[n - _KEPT :]), np.append(count, np.ones(_KEPT)) / n)
 
     @classmethod
-    def of_histogram(cls, histogram: Histogram) -> Magnitudes:
+    def of_histogram(cls, histogram: Histogram, *, pooled: bool = False) -> Magnitudes:
         """From released counts, at the geometric centres of the bins that exceed the noise.
 
         The threshold is one that empty bins exceed only once in 10^8 fits, because a single empty bin at the far end
         would ruin a mean.
+
+        Parameters
+        ----------
+        histogram : Histogram
+        pooled : bool, default=False
+            Whether a long tail is looked for in several bins together.
         """
         threshold = visible_count(histogram)
-        counts = np.where(histogram.total > threshold, histogram.total, 0.0)
+        seen = histogram.total > threshold
+        counts = np.where(seen, histogram.total, 0.0)
+        if pooled and float(counts.sum()) < _NEARLY_ALL * histogram.n:
+            assert isinstance(histogram.noise, Isotropic)
+            counts += pooled_above(histogram.total, seen, histogram.noise.sigma)
         if not counts.any():
             counts[int(np.argmax(histogram.total))] = 1.0
         return cls(np.sqrt(histogram.edges[:-1] * histogram.edges[1:]), counts / counts.sum(), HALF_BIN)
@@ -181,6 +197,35 @@ class Magnitudes:
 def sums_from(values: Vector) -> Vector:
     """The sum of each value and all after it, and 0 at the end."""
     return np.append(np.cumsum(values[::-1])[::-1], 0.0)
+
+
+def pooled_above(total: Vector, seen: NDArray[np.bool_], noise: float) -> Vector:
+    """Counts of the bins above the largest one that is seen, where several together stand out of the noise.
+
+    A long tail is spread over many bins, each of which noise may hide. What two, four or eight of them have together is
+    theirs in proportion to their counts above 0.
+
+    Parameters
+    ----------
+    total : ndarray of shape (bins,)
+    seen : ndarray of bool of shape (bins,)
+    noise : float
+        The standard deviation of the noise of a bin.
+    """
+    found, bins = np.zeros(len(total)), np.flatnonzero(seen)
+    if not bins.size:
+        return found
+    place, last = int(bins[-1]) + 1, min(int(bins[-1]) + 1 + _FAR_ABOVE, len(total))
+    while place < last:
+        for width in _POOLED:
+            group = slice(place, min(place + width, last))
+            count, above = float(total[group].sum()), np.maximum(total[group], 0.0)
+            if count > _CLEAR * noise * math.sqrt(len(above)):
+                found[group], place = count * above / above.sum(), place + width
+                break
+        else:
+            place += _POOLED[0]
+    return found
 
 
 def visible_count(histogram: Histogram) -> float:

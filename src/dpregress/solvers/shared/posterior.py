@@ -21,6 +21,8 @@ _SURPRISE = 4.0
 _CLOSE = 1e-3
 #: The largest share of the way that a step is assumed to leave.
 _MOST_LEFT = 0.95
+#: A difference that is so many times as long as the move is not what the system did not capture of it.
+_UNEXPLAINED = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +150,10 @@ class Posterior:
         if float(beyond @ symmetric_power(noise, -1.0, smallest=smallest) @ beyond) <= longest(len(beyond)):
             return 0.0
         left = max(float(beyond @ beyond) - float(np.trace(noise)), 0.0)
-        share = min(math.sqrt(left / max(float(moved @ moved), 1e-300)), most_left, _MOST_LEFT)
+        share = math.sqrt(left / max(float(moved @ moved), 1e-300))
+        if share > _UNEXPLAINED:
+            return 0.0
+        share = min(share, most_left, _MOST_LEFT)
         return (share / (1 - share)) ** 2
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import definite_inverse, eigen, symmetric_power
 from dpregress.public.root import FEWEST_UNLIKE, unlike_most
-from dpregress.solvers.shared.slope_shapes import slope_shapes
+from dpregress.solvers.shared.slope_shapes import slope_shapes, standardised_shape
 
 #: Odds of explained variance that are considered, for each of the d slopes together.
 _ODDS = np.logspace(-3, 6, 91)
@@ -26,6 +26,8 @@ _ODDS = np.logspace(-3, 6, 91)
 _LEFT_OUT = 0.5
 #: If few rows differ from its commonest value, a column has at least this share of its deviation in the space.
 _LEAST_DEVIATION = 0.3
+#: How likely it is beforehand, beside each other shape, that such a column is as narrow as the few rows say.
+_NARROW = 0.3
 #: The smallest relative size of residuals: after a perfect public fit, private residuals are still not 0.
 _SMALLEST = 1e-4
 #: The share of the largest eigenvalue below which public rows are taken not to vary in a direction.
@@ -60,12 +62,15 @@ class PublicLabels:
         Precisions of slopes, 0 along the constant; the first is the projection on slopes.
     penalty : ndarray of shape (p, p)
         The penalty that the user asked for, per row.
+    narrow : ndarray of shape (p, p) or None
+        A shape in which columns that few rows show are as narrow as these say, which labels have to tell.
     """
 
     x: Matrix
     y: Vector
     shapes: tuple[Matrix, ...]
     penalty: Matrix
+    narrow: Matrix | None = None
 
     @classmethod
     def of(cls, space: WhitenedSpace, rows: Matrix, y: Vector, penalty: Matrix) -> PublicLabels:
@@ -81,7 +86,14 @@ class PublicLabels:
         penalty : ndarray of shape (p, p)
         """
         x = space.whiten(rows)
-        return cls(x, y, slope_shapes(space, x.T @ x / len(x), _deviations(space, rows)), penalty)
+        gram, found = x.T @ x / len(x), rows.std(axis=0)
+        least = _LEAST_DEVIATION * space.deviations(np.eye(space.order))
+        wider = np.where(unlike_most(rows) < FEWEST_UNLIKE, np.maximum(found, least), found)
+        shapes = slope_shapes(space, gram, wider)
+        if not (wider > found).any():
+            return cls(x, y, shapes, penalty)
+        narrow = standardised_shape(space, gram, np.where(found > 0, found, least))
+        return cls(x, y, shapes, penalty, narrow)
 
     @property
     def _intercept(self) -> bool:
@@ -116,7 +128,11 @@ class PublicLabels:
     @cached_property
     def odds(self) -> tuple[Odds, ...]:
         """What labels say of each of the odds, with each shape."""
-        return tuple(self._odds(shape) for shape in self.shapes)
+        found = [self._odds(shape) for shape in self.shapes]
+        if self.narrow is not None:
+            narrow = self._odds(self.narrow)
+            found.append(narrow._replace(log_weight=narrow.log_weight + math.log(_NARROW)))
+        return tuple(found)
 
     def _odds(self, shape: Matrix) -> Odds:
         rows, y = self.rows(shape), self.y - self.y.mean() * self._intercept
@@ -174,10 +190,3 @@ class PublicPrior:
         values = np.linalg.eigvalsh(labels.second)
         unseen = m >= p and bool(values[0] <= _UNSEEN * values[-1])
         return cls(coef, covariance, dispersion, np.where(np.abs(residuals) < small, small, residuals), unseen)
-
-
-def _deviations(space: WhitenedSpace, rows: Matrix) -> Vector:
-    """Standard deviations of public columns; those that nearly all rows have in common are not taken for narrow."""
-    found = rows.std(axis=0)
-    least = _LEAST_DEVIATION * space.deviations(np.eye(space.order))
-    return np.asarray(np.where(unlike_most(rows) < FEWEST_UNLIKE, np.maximum(found, least), found))

@@ -68,6 +68,12 @@ def slope_shapes(
     return (slopes, *(_scaled(slopes @ shape @ slopes, slopes, gram) for shape in shapes))
 
 
+def standardised_shape(space: WhitenedSpace, gram: Matrix, deviations: Vector) -> Matrix:
+    """T_2 alone, for deviations that are all positive, however small in this space."""
+    slopes, standard = np.eye(space.order) - space.along_constant, space.slopes * deviations
+    return _scaled(slopes @ standard @ standard.T @ slopes, slopes, gram)
+
+
 def _scaled(shape: Matrix, slopes: Matrix, gram: Matrix) -> Matrix:
     """In units in which slopes of variance 1 explain as much as whitened ones do of whitened rows, if these vary."""
     constant = np.eye(len(slopes)) - slopes
