@@ -108,7 +108,8 @@ class CentralModel(PrivateLinearModel):
         gram = solution.unshrunk.gram if gram is None and solution.unshrunk is not None else gram
         if gram is None or facts.public is None or facts.public.rows is None:
             return None
-        return suitability(solution.space, gram, facts.public.rows, shortened)
+        found = suitability(solution.space, gram, facts.public.rows, shortened)
+        return found if found is None else replace(found, left_out=solution.left_out)
 
     def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
         """As of every model, with what the released moments tell of the public rows."""

@@ -39,6 +39,8 @@ class Suitability:
         The mean squared weight of private rows, 1 if none is shortened; None without an intercept.
     shortened : float or None
         The share of rows that are shortened, if a diagnosis paid for it.
+    left_out : bool
+        Whether the fit left the public rows out, since many private ones lie far beyond them.
     """
 
     rows: int
@@ -49,6 +51,7 @@ class Suitability:
     shift: float | None
     weight: float | None
     shortened: float | None = None
+    left_out: bool = False
 
     @property
     def suits(self) -> bool:
@@ -67,7 +70,11 @@ class Suitability:
 
     def _mends(self) -> tuple[str, ...]:
         found: list[str] = []
-        if self.rows < _ROWS_OF_A_COLUMN * self.columns:
+        if self.left_out:
+            found += [
+                "Many private rows lie far beyond the public ones. These were left out: the fit is by the schema."
+            ]
+        elif self.rows < _ROWS_OF_A_COLUMN * self.columns:
             found += ["The public rows are few for so many columns: give more of them."]
         elif self.narrower < 1 / _RATIO or self.wider > _RATIO or (self.shift or 0.0) > _SHIFT:
             found += [

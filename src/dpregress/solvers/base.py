@@ -75,6 +75,8 @@ class Solution:
         The part of the rows' second moment that weights take, where the moments are weighted.
     reach : (float, float)
         What predictors are kept between.
+    left_out : bool
+        Whether public rows were left out, since many private ones lie far beyond them.
     """
 
     whitened: Vector
@@ -85,6 +87,7 @@ class Solution:
     unshrunk: Unshrunk | None = None
     lost: Matrix | None = None
     reach: tuple[float, float] = ANYWHERE
+    left_out: bool = False
 
 
 class Solver(ABC):

@@ -66,8 +66,9 @@ class NearPublic(Solver):
         return 1 + max(self.public.rounds, self.schema.rounds)
 
     def solve(self, ask: Ask) -> Solution:
-        far = float(ask(self.far, self.spend).total[0])
-        return (self.schema if far > self.most else self.public).solve(ask)
+        if float(ask(self.far, self.spend).total[0]) <= self.most:
+            return self.public.solve(ask)
+        return replace(self.schema.solve(ask), left_out=True)
 
 
 def unless_far(facts: PublicFacts, budget: GDP, make: Make) -> Solver:
