@@ -36,7 +36,7 @@ from dpregress import (
     SQLiteLedger,
     VerticalRegression,
 )
-from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation
+from dpregress.accounting import GDP, ZCDP, ApproxDP, Composed, Event, Ledger, PureDP, Relation, split
 from dpregress.coordinates import (
     Domain,
     Exposure,
@@ -164,6 +164,7 @@ from dpregress.solvers.marginals.noisy_blocks import NoisyBlocks
 from dpregress.solvers.marginals.one_shot_tables import OneShotTables
 from dpregress.solvers.marginals.residual_planner import ResidualPlanner, planned
 from dpregress.solvers.marginals.tables import TableSolver
+from dpregress.solvers.shared.near_public import NearPublic
 from dpregress.trust import Central, Local, TrustModel, TwoRounds, Vertical
 from tests.laws import noise_laws
 from tests.laws.noise_laws import Law
@@ -834,6 +835,12 @@ def _residual_unlabelled(public: PublicMoments, space: WhitenedSpace, n: int, bu
     return _residual(public.unlabelled(), space, n, budget, alpha)
 
 
+def _near_public(public: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
+    cost, left = split(budget, (0.005, 0.995))
+    solvers = (make(public, space, n, left, alpha) for make in (_residual, _residual_unlabelled))
+    return NearPublic(ShortenedRows(space.with_response(ResponseScale("y"))), cost, n, *solvers)
+
+
 def _published_ridge(_: PublicMoments, space: WhitenedSpace, n: int, budget: GDP, alpha: float) -> Solver:
     return PublishedRidge(space.with_response(ResponseScale("y", bound=1e6)), budget, alpha / n)
 
@@ -862,6 +869,7 @@ SOLVERS = (
     SolverEntry(OneShot, _one_shot),
     SolverEntry(Residual, _residual),
     SolverEntry(Residual, _residual_unlabelled),
+    SolverEntry(NearPublic, _near_public),
     SolverEntry(PublishedRidge, _published_ridge),
     SolverEntry(ScoreSteps, _score_steps),
     SolverEntry(MultinomialSteps, _multinomial_steps, linear=False),
