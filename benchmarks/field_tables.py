@@ -19,19 +19,16 @@ the mean of the private rows for everybody, which is not private. Rows have the 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from benchmarks.grid import EPSILONS, WAYS, Parts, fitted_rows
+from benchmarks.grid import Parts, fitted_rows
+from benchmarks.random_tables import add_options, run_all
 from benchmarks.tables import GridTable
 from dpregress.coordinates import Vector
 
@@ -167,23 +164,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the tables that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=lambda text: tuple(text.split(",")), default=tuple(TABLES))
-    parser.add_argument("--epsilons", type=lambda text: tuple(map(float, text.split(","))), default=EPSILONS)
-    parser.add_argument("--public", type=lambda text: tuple(text.split(",")), default=WAYS)
     parser.add_argument("--repeats", type=int, default=6)
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--out", type=Path, help="CSV file of all rows")
+    add_options(parser)
     options = parser.parse_args(arguments)
     if unknown := set(options.tables) - set(TABLES):
         parser.error(f"no such table: {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
-    one = partial(run, epsilons=options.epsilons, ways=options.public)
-    jobs = [(name, repeat) for name in options.tables for repeat in range(options.repeats)]
-    with ProcessPoolExecutor(options.jobs) as pool:
-        rows = pd.DataFrame([row for found in pool.map(one, jobs) for row in found])
-    for line in lines(rows):
-        print(line)
-    if options.out is not None:
-        rows.to_csv(options.out, index=False)
-        print(f"{len(rows):,} rows written to {options.out}", file=sys.stderr)
+    run_all(run, [(name, repeat) for name in options.tables for repeat in range(options.repeats)], options, lines)
 
 
 if __name__ == "__main__":

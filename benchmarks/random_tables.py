@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -227,24 +227,39 @@ def lines(rows: pd.DataFrame) -> Iterator[str]:
         yield f"{row.table} {row.knows} epsilon {row.epsilon:g}: {row.error}"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the seeds that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="0:260", help="first:last, without the last")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What every run over many tables may be told."""
     parser.add_argument("--epsilons", type=lambda text: tuple(map(float, text.split(","))), default=EPSILONS)
     parser.add_argument("--public", type=lambda text: tuple(text.split(",")), default=WAYS)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, help="CSV file of all rows")
-    options = parser.parse_args(arguments)
-    first, last = map(int, options.seeds.split(":"))
-    one = partial(run, epsilons=options.epsilons, ways=options.public)
+
+
+def run_all(
+    one: Callable[..., list[dict[str, Any]]],
+    jobs: Iterable[Any],
+    options: argparse.Namespace,
+    said: Callable[[pd.DataFrame], Iterable[str]],
+) -> None:
+    """Run the jobs, print what is said of all rows, and write them."""
+    ran = partial(one, epsilons=options.epsilons, ways=options.public)
     with ProcessPoolExecutor(options.jobs) as pool:
-        rows = pd.DataFrame([row for found in pool.map(one, range(first, last)) for row in found])
-    for line in lines(rows):
+        rows = pd.DataFrame([row for found in pool.map(ran, jobs) for row in found])
+    for line in said(rows):
         print(line)
     if options.out is not None:
         rows.to_csv(options.out, index=False)
         print(f"{len(rows):,} rows written to {options.out}", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the seeds that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="0:260", help="first:last, without the last")
+    add_options(parser)
+    options = parser.parse_args(arguments)
+    first, last = map(int, options.seeds.split(":"))
+    run_all(run, range(first, last), options, lines)
 
 
 if __name__ == "__main__":
