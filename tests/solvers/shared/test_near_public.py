@@ -109,12 +109,48 @@ def test_it_is_asked_only_where_a_count_can_tell_and_a_schema_is_an_answer(seed:
 
 
 def test_the_number_that_counts_as_many_is_beyond_noise_and_what_public_rows_have(seed: int) -> None:
-    """Five standard deviations of the noise, and a tenth of the rows at least, more than of the public rows."""
+    """Half of the rows with a small n mu; else a tenth more than of the public rows, with the errors of that share."""
     rng = np.random.default_rng(seed)
     near = rng.normal(size=(M, 2))
     far = np.where(np.arange(M)[:, None] < 5, 30.0, 1.0) * near
-    for rows, least in ((near, 0.1), (far, 0.13)):
-        for mu in (0.01, 0.1):
+    for rows, least in ((near, 0.1), (far, 0.14)):
+        for mu, noise in ((0.01, 5 / (0.01 * np.sqrt(0.005)) / N), (0.1, 5 / (0.1 * np.sqrt(0.005)) / N)):
             asked = solver_of(facts_of(PublicMoments.from_rows(rows, names=("day", "x"))), mu)
-            assert asked.most / N >= max(least, 5 / (mu * np.sqrt(0.005)) / N)
-            assert asked.most / N <= 0.2 + 5 / (mu * np.sqrt(0.005)) / N
+            assert max(least, noise, 0.5 if mu < 0.03 else 0.0) <= asked.most / N < max(0.35, 0.6 if mu < 0.03 else 0.0)
+
+
+@pytest.mark.parametrize("rows", [10, 30, 60])
+def test_rows_of_the_same_population_are_near(rows: int, seed: int) -> None:
+    """A log-normal column with a logarithm of deviation 2, of which a quarter lies beyond four medians.
+
+    In 2,000 tables with 30 or 60 public rows there were at most .92 times as many far rows as count as many, and .74 times in
+    99 of 100.
+    """
+    rng = np.random.default_rng(seed)
+    public = PublicMoments.from_rows(rng.lognormal(0, 2, (rows, 1)), names=("a",))
+    schema = Schema({"a": Numeric(0, 1e6), "y": Numeric(-1, 1)})
+    begin = start(("a",), intercept=False, public=public, schema=schema, row_bound=None)
+    asked = solver_of(PublicFacts(N, "y", begin, public, schema))
+    if rows < 30:
+        assert isinstance(asked, Residual)
+        return
+    private = rng.lognormal(0, 2, (N, 1))
+    far = np.linalg.norm(asked.far.space.whiten(private), axis=1) > asked.far.space.radius
+    assert float(np.sum(far)) < 1.3 * asked.most
+
+
+def test_good_labels_are_kept_where_a_schema_alone_would_tell_little(seed: int) -> None:
+    """n mu = 300: a third of the private rows is eight times as far out, and the model holds there too.
+
+    The squared error with the 5,000 labels is .005 to .02; by the schema alone it was 7 to 54.
+    """
+    rng = np.random.default_rng(seed)
+    names, slopes = list("abcd"), np.array([1, -1, 0.5, 2.0])
+    public, private = rng.normal(size=(5_000, 4)), rng.normal(size=(3_000, 4))
+    private *= np.where(rng.random(len(private)) < 0.3, 8, 1)[:, None]
+    schema = Schema({**{name: Numeric(-100, 100) for name in names}, "y": Numeric(-300, 300)})
+    known = pd.DataFrame(public, columns=names).assign(y=public @ slopes + rng.normal(size=len(public)))
+    rows = pd.DataFrame(private, columns=names).assign(y=private @ slopes + rng.normal(size=len(private)))
+    model = DPLinearRegression(GDP(0.1), schema=schema, public=known, random_state=rng)
+    model.fit_table(rows, "y", progress=False)
+    assert float(np.mean((model.predict(rows[names]) - private @ slopes) ** 2)) < 0.5

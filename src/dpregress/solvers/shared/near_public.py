@@ -27,9 +27,12 @@ from dpregress.solvers.base import Solution, Solver
 _FAR = 4.0
 #: The share of mu^2 that their number costs.
 _SHARE = 0.005
-#: There are many if they are a larger share than of the public rows, by this and by so many standard deviations of the
-#: noise; if that is more than half of the rows, they are not counted.
-_MANY, _CLEAR, _MOST = 0.1, 5.0, 0.5
+#: There are many if they are a larger share than of the public rows, by this or by so many standard deviations of the
+#: noise, beside three sampling errors of the public share.
+_MANY, _CLEAR, _ERRORS = 0.1, 5.0, 3.0
+#: With a smaller n mu for each column a schema alone is little to go by: there are many if they are this share. With
+#: more noise than that, or with fewer public rows, they are not counted.
+_PER_COLUMN, _MOST, _FEWEST = 200.0, 0.5, 30
 
 #: From public facts and a budget to a solver.
 Make = Callable[[PublicFacts, GDP], Solver]
@@ -89,8 +92,10 @@ def unless_far(facts: PublicFacts, budget: GDP, make: Make) -> Solver:
         schema = make(alone, left)
     except DPRegressError:  # such as of a response without bounds
         return make(facts, budget)
-    most = facts.n * (beyond.public + max(_MANY, noise))
-    return NearPublic(ShortenedRows(beyond.space), cost, most, make(facts, left), schema)
+    most = beyond.public + max(_MANY, noise)
+    if facts.n * budget.mu < _PER_COLUMN * facts.start.space.order:
+        most = max(most, _MOST)
+    return NearPublic(ShortenedRows(beyond.space), cost, facts.n * most, make(facts, left), schema)
 
 
 def _without(facts: PublicFacts) -> PublicFacts | None:
@@ -103,7 +108,7 @@ def _without(facts: PublicFacts) -> PublicFacts | None:
 
 
 class _Beyond(NamedTuple):
-    """Coordinates in which only far rows are shortened, and the share of public rows that are."""
+    """Coordinates in which only far rows are shortened, and the largest share of their population that are."""
 
     space: WhitenedSpace
     public: float
@@ -112,12 +117,12 @@ class _Beyond(NamedTuple):
 def _beyond(facts: PublicFacts) -> _Beyond | None:
     """In coordinates that public rows whiten; None if there are none."""
     begin, public = facts.start.shrunk or facts.start, facts.public
-    if public is None or public.rows is None or (begin.refinements and not begin.from_few):
+    if public is None or public.rows is None or public.n < _FEWEST or (begin.refinements and not begin.from_few):
         return None
     norms = RowNorms.of(public, begin.space, refined=False)
     if not 0 < norms.median < math.inf:
         return None
     space = begin.space.rewhitened(np.eye(begin.space.order), _FAR * norms.median)
-    return _Beyond(
-        space.with_response(ResponseScale(facts.target)), float(np.mean(norms.sample > _FAR * np.median(norms.sample)))
-    )
+    share = float(np.mean(norms.sample > _FAR * np.median(norms.sample)))
+    share += _ERRORS * math.sqrt((share + 1 / public.n) * (1 - share) / public.n)
+    return _Beyond(space.with_response(ResponseScale(facts.target)), share)
