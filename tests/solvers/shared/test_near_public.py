@@ -123,8 +123,8 @@ def test_the_number_that_counts_as_many_is_beyond_noise_and_what_public_rows_hav
 def test_rows_of_the_same_population_are_near(rows: int, seed: int) -> None:
     """A log-normal column with a logarithm of deviation 2, of which a quarter lies beyond four medians.
 
-    In 2,000 tables with 30 or 60 public rows there were at most .92 times as many far rows as count as many, and .74 times in
-    99 of 100.
+    In 2,000 tables with 30 or 60 public rows there were at most .92 times as many far rows as count as many, and .74
+    times in 99 of 100.
     """
     rng = np.random.default_rng(seed)
     public = PublicMoments.from_rows(rng.lognormal(0, 2, (rows, 1)), names=("a",))
