@@ -29,6 +29,7 @@ from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
 from dpregress.rows.memory import check_moments_fit, check_squares_fit
 from dpregress.solvers import Solution, Solver, Uncertainty
+from dpregress.solvers.shared.near_public import unless_far
 from dpregress.trust import Session
 
 _LARGEST_PENALTY = 1e200
@@ -43,6 +44,11 @@ class CentralModel(PrivateLinearModel):
     @abstractmethod
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
         """The method, from public facts and the budget."""
+
+    @property
+    def _compares_public(self) -> bool:
+        """Whether public rows are left out where many private rows lie far beyond them."""
+        return True
 
     @abstractmethod
     def _uncertainty(self, solution: Solution) -> Uncertainty | None:
@@ -61,7 +67,8 @@ class CentralModel(PrivateLinearModel):
         if data.diagnose and getattr(self, "recipe", None) == "paper":
             raise NotAvailable('recipe="paper" releases no dispersion, which a diagnosis needs: choose another recipe')
         budgets = shared(data.unit.per_record(promise), data.diagnose, self.response_model)
-        solver = self._solver(facts, budgets.fit)
+        make = self._solver
+        solver = unless_far(facts, budgets.fit, make) if self._compares_public else make(facts, budgets.fit)
         if solver.squares:
             check_squares_fit(solver.squares)
         asks, rounds = None if budgets.questions else solver.asks, solver.rounds + budgets.questions
@@ -108,8 +115,7 @@ class CentralModel(PrivateLinearModel):
         gram = solution.unshrunk.gram if gram is None and solution.unshrunk is not None else gram
         if gram is None or facts.public is None or facts.public.rows is None:
             return None
-        found = suitability(solution.space, gram, facts.public.rows, shortened)
-        return found if found is None else replace(found, left_out=solution.left_out)
+        return suitability(solution.space, gram, facts.public.rows, shortened, left_out=solution.left_out)
 
     def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
         """As of every model, with what the released moments tell of the public rows."""

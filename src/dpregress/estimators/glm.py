@@ -29,7 +29,6 @@ from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.releases.model_files import ResponseModel
 from dpregress.solvers import MultinomialSteps, ScoreSteps, Solution, Solver, Uncertainty
 from dpregress.solvers.glm.multinomial import of_classes
-from dpregress.solvers.shared.near_public import unless_far
 
 
 class _ScoredModel(CentralModel):
@@ -65,14 +64,15 @@ class _ScoredModel(CentralModel):
         """The distribution and the link."""
 
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
-        distribution = (family := self._family()).distribution
+        family = self._family()
+        distribution = family.distribution
         if facts.labels is not None and not distribution.possible(facts.labels).all():
             raise InvalidInput(
                 f"the public rows hold responses that {distribution.name} cannot have ({distribution.support}): "
                 "correct them, or leave their labels out"
             )
-        alpha, robust = checked_penalty(self.alpha, facts.start.space), checked_robust(self.cov_type)
-        return unless_far(facts, budget, lambda known, left: ScoreSteps(known, family, left, alpha, robust=robust))
+        robust = checked_robust(self.cov_type)
+        return ScoreSteps(facts, family, budget, checked_penalty(self.alpha, facts.start.space), robust=robust)
 
     @property
     def response_model(self) -> ResponseModel:
@@ -353,11 +353,11 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
 
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
         if facts.public is not None and facts.public.labels is not None:
-            facts = replace(facts, public=replace(facts.public, labels=self._positions(facts.public.labels)))
+            labels = self._positions(facts.public.labels)
+            facts = replace(facts, public=replace(facts.public, labels=labels))
         if self._several:
             alpha, robust = checked_penalty(self.alpha, facts.start.space), checked_robust(self.cov_type)
-            k = len(self.target_classes)
-            return unless_far(facts, budget, lambda known, left: MultinomialSteps(known, k, left, alpha, robust=robust))
+            return MultinomialSteps(facts, len(self.target_classes), budget, alpha, robust=robust)
         return super()._solver(facts, budget)
 
     def _positions(self, labels: Vector) -> Vector:

@@ -21,7 +21,6 @@ from dpregress.public import Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.releases.model_files import ResponseModel
 from dpregress.solvers import OneShot, Residual, Solution, Solver, Uncertainty
-from dpregress.solvers.shared.near_public import unless_far
 
 #: The eta of the paper's simulations, used by ``recipe="paper"``.
 _PAPER_ETA = 0.05
@@ -193,9 +192,12 @@ class DPRidge(RegressorMixin, CentralModel):
         alpha = checked_penalty(self._penalty(), facts.start.space)
         check_choice("recipe", self.recipe, LINEAR_RECIPES)
         robust, recipe = checked_robust(self.cov_type), LINEAR_RECIPES[self.recipe]
-        if recipe is not Residual:
-            return recipe(facts, budget, alpha)
-        return unless_far(facts, budget, lambda known, left: Residual(known, left, alpha, robust=robust))
+        return Residual(facts, budget, alpha, robust=robust) if recipe is Residual else recipe(facts, budget, alpha)
+
+    @property
+    def _compares_public(self) -> bool:
+        """The recipes of papers and of one release are as they are published."""
+        return self.recipe == "residual"
 
     @property
     def response_model(self) -> ResponseModel:

@@ -191,6 +191,11 @@ class DPSurvival(RegressorMixin, CentralModel):
         relative = tuple(getattr(self, "_relative", ()))
         return ResponseModel(SURVIVAL, "log", (), self.exposure_, getattr(self, "cuts_", ()), relative)
 
+    @property
+    def _compares_public(self) -> bool:
+        """Its pieces of time are no rows of public moments."""
+        return False
+
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
         return PieceSteps(facts, checked_cuts(self.cuts), budget, robust=checked_robust(self.cov_type))
 

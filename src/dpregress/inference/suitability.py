@@ -72,7 +72,8 @@ class Suitability:
         found: list[str] = []
         if self.left_out:
             found += [
-                "Many private rows lie far beyond the public ones. These were left out: the fit is by the schema."
+                "Many private rows lie far beyond the public ones.",
+                "These were left out: the fit is by the schema.",
             ]
         elif self.rows < _ROWS_OF_A_COLUMN * self.columns:
             found += ["The public rows are few for so many columns: give more of them."]
@@ -98,7 +99,7 @@ class Suitability:
 
 
 def suitability(
-    space: WhitenedSpace, gram: Matrix, public: Matrix, shortened: float | None = None
+    space: WhitenedSpace, gram: Matrix, public: Matrix, shortened: float | None = None, *, left_out: bool = False
 ) -> Suitability | None:
     """Compare public rows with the released second moment of the private ones; None if that is not positive.
 
@@ -111,6 +112,8 @@ def suitability(
     public : ndarray of shape (m, d)
     shortened : float, optional
         The released share of rows outside the radius.
+    left_out : bool, default=False
+        Whether the fit left the public rows out.
     """
     whitened = space.whiten(public)
     weight = space.weights(whitened)
@@ -136,6 +139,7 @@ def suitability(
         shift=shift,
         weight=None if square is None else min(square, 1.0),
         shortened=shortened,
+        left_out=left_out,
     )
 
 

@@ -154,3 +154,12 @@ def test_good_labels_are_kept_where_a_schema_alone_would_tell_little(seed: int) 
     model = DPLinearRegression(GDP(0.1), schema=schema, public=known, random_state=rng)
     model.fit_table(rows, "y", progress=False)
     assert float(np.mean((model.predict(rows[names]) - private @ slopes) ** 2)) < 0.5
+
+
+def test_a_recipe_of_one_release_asks_nothing_more(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    public, private = table(rng, M, 3.0), table(rng, N, 1_000)
+    model = DPLinearRegression(ApproxDP(1.0, 1e-6), schema=SCHEMA, public=public, recipe="one-shot", random_state=rng)
+    model.fit_table(private, "y", progress=False)
+    assert model.suitability_ is not None
+    assert not model.suitability_.left_out

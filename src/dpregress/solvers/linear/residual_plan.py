@@ -198,15 +198,14 @@ class Sizes:
         assert isinstance(histogram.noise, Isotropic)
         noise, edges = histogram.noise.sigma, histogram.edges
         expected = edges[1:] <= 2 * reach * (1 + 1e-9)
-        visible = visible_count(histogram)
-        threshold = -noise * float(ndtri(_FALSE_BIN / max(int(expected.sum()), 1)))
+        inside, visible = int(expected.sum()), visible_count(histogram)
+        threshold = -noise * float(ndtri(_FALSE_BIN / max(inside, 1)))
         seen = histogram.total > np.where(expected, threshold, visible)
         seen = _with_company(histogram.total, seen, visible)
         size = np.sqrt(edges[:-1] * edges[1:])
         if not seen.any():
             return cls.unknown(reach)
         counts = np.where(seen, histogram.total, 0.0)
-        inside = int(expected.sum())
         counts[:inside] += pooled_above(histogram.total[:inside], seen[:inside], noise)
         levels = Magnitudes(size, counts / counts.sum(), HALF_BIN).with_hidden_tail(
             _HIDDEN_NOISES * noise / histogram.n

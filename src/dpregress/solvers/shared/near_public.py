@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpregress.accounting import GDP, split
-from dpregress.coordinates import ResponseScale, WhitenedSpace
+from dpregress.coordinates import ResponseScale
 from dpregress.errors import DPRegressError
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
 from dpregress.public.whitening import start
-from dpregress.queries import Ask, Query, ShortenedRows, noise_in_mean
+from dpregress.queries import Ask, Query, ShortenedRows
 from dpregress.solvers.base import Solution, Solver
 
 #: Median norms of public rows beyond which a row is far.
@@ -84,9 +84,11 @@ def unless_far(facts: PublicFacts, budget: GDP, make: Make) -> Solver:
     make : callable
     """
     cost, left = split(budget, (_SHARE, 1 - _SHARE))
-    noise = _CLEAR * noise_in_mean(1.0, cost, facts.n)
     beyond, alone = _beyond(facts), _without(facts)
-    if beyond is None or alone is None or noise > _MOST:
+    if beyond is None or alone is None:
+        return make(facts, budget)
+    noise = _CLEAR * beyond.far.noise(cost, facts.n)
+    if noise > _MOST:
         return make(facts, budget)
     try:
         schema = make(alone, left)
@@ -95,7 +97,7 @@ def unless_far(facts: PublicFacts, budget: GDP, make: Make) -> Solver:
     most = beyond.public + max(_MANY, noise)
     if facts.n * budget.mu < _PER_COLUMN * facts.start.space.order:
         most = max(most, _MOST)
-    return NearPublic(ShortenedRows(beyond.space), cost, facts.n * most, make(facts, left), schema)
+    return NearPublic(beyond.far, cost, facts.n * most, make(facts, left), schema)
 
 
 def _without(facts: PublicFacts) -> PublicFacts | None:
@@ -108,9 +110,9 @@ def _without(facts: PublicFacts) -> PublicFacts | None:
 
 
 class _Beyond(NamedTuple):
-    """Coordinates in which only far rows are shortened, and the largest share of their population that are."""
+    """The number of far rows, and the largest share that they have in the population of the public rows."""
 
-    space: WhitenedSpace
+    far: ShortenedRows
     public: float
 
 
@@ -125,4 +127,4 @@ def _beyond(facts: PublicFacts) -> _Beyond | None:
     space = begin.space.rewhitened(np.eye(begin.space.order), _FAR * norms.median)
     share = float(np.mean(norms.sample > _FAR * np.median(norms.sample)))
     share += _ERRORS * math.sqrt((share + 1 / public.n) * (1 - share) / public.n)
-    return _Beyond(space.with_response(ResponseScale(facts.target)), share)
+    return _Beyond(ShortenedRows(space.with_response(ResponseScale(facts.target))), share)
