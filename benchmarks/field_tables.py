@@ -1,7 +1,8 @@
 """Tables as practice has them, each with one thing that has misled fits: public rows, bounds or tails.
 
-    python -m benchmarks.field_tables [--tables days,visits,grams,limit,floor,heavy,cauchy] [--epsilons .1,.3,1,3]
-                                      [--public labelled,unlabelled,schema] [--repeats 6] [--jobs 2] [--out rows.csv]
+    python -m benchmarks.field_tables [--tables days,visits,grams,limit,floor,heavy,cauchy,claims,events]
+                                      [--epsilons .1,.3,1,3] [--public labelled,unlabelled,schema] [--repeats 6]
+                                      [--jobs 2] [--out rows.csv]
 
 Each repeat makes a table anew; delta is 1e-6. A figure is the mean deviance on new rows over that of the non-private
 fit to the private rows: the median and the worst repeat, beside the public-only fit with a cross-validated penalty and
@@ -14,6 +15,8 @@ the mean of the private rows for everybody, which is not private. Rows have the 
 - floor: amounts, two thirds of which are the least one.
 - heavy: a linear response with three public rows of 60 in which a heavy column is not zero.
 - cauchy: a bounded response of four columns whose variance is not finite.
+- claims: counts up to 12, seven of eight of which are 0.
+- events: two classes, one row of 60 being of the second.
 """
 
 from __future__ import annotations
@@ -110,6 +113,22 @@ def _cauchy(rng: Random, n: int, public: bool) -> Columns:  # noqa: ARG001
     return {**x, "y": np.arctan(x["x0"]) + 0.5 * np.arctan(x["x1"]) + rng.normal(size=n)}
 
 
+def _claims(rng: Random, n: int, public: bool) -> Columns:  # noqa: ARG001
+    age, distance, (region, effect) = rng.uniform(18, 80, n), rng.lognormal(2.3, 0.6, n), _levels(rng, n, 4)
+    rate = np.exp(-1.2 - 0.01 * (age - 45) + 0.02 * (distance - 11) + 0.1 * effect) * rng.gamma(1.5, 1 / 1.5, n)
+    y = np.where(rng.random(n) < 0.45, 0, rng.poisson(rate))
+    return {"age": age, "distance": distance, "region": region, "y": np.minimum(y, 12).astype(float)}
+
+
+def _events(rng: Random, n: int, public: bool) -> Columns:  # noqa: ARG001
+    age, dose, (site, effect) = rng.uniform(18, 90, n), rng.lognormal(1, 0.7, n), _levels(rng, n, 5)
+    female, mass, level = rng.integers(0, 2, n).astype(float), rng.normal(26, 5, n), rng.gamma(2, 2, n)
+    score = 0.045 * (age - 54) + 0.06 * (dose - 3.5) + 0.5 * female + 0.08 * (mass - 26) + 0.1 * (level - 4)
+    y = rng.random(n) < 1 / (1 + np.exp(5.2 - score - 0.2 * effect))
+    columns = {"age": age, "dose": dose, "female": female, "mass": mass, "level": level, "site": site}
+    return {**columns, "y": y.astype(int)}
+
+
 TABLES = {
     "days": FieldTable("gaussian", 20_000, 60, _days, {"day": (0, 1_000), "x": (0, 200), "y": (-50, 300)}),
     "visits": FieldTable("poisson", 10_000, 100, _visits, {"year": (1_990, 2_030), "x": (-6, 6), "y": (0, 60)}),
@@ -125,6 +144,14 @@ TABLES = {
     ),
     "cauchy": FieldTable(
         "gaussian", 30_000, 80, _cauchy, {**{f"x{place}": (-1e4, 1e4) for place in range(4)}, "y": (-20, 20)}
+    ),
+    "claims": FieldTable("poisson", 4_000, 100, _claims, {"age": (18, 80), "distance": (0, 100), "y": (0, 12)}),
+    "events": FieldTable(
+        "binomial",
+        6_000,
+        200,
+        _events,
+        {"age": (18, 90), "dose": (0, 40), "female": (0, 1), "mass": (0, 60), "level": (0, 40)},
     ),
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
-from dpregress.models import GaussianFamily
+from dpregress.models import Family, GaussianFamily
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, Counted, MeanResidual, ResponseHistogram, noise_in_mean
 from dpregress.solvers.glm.mean_step import TAIL
@@ -18,20 +18,49 @@ from dpregress.solvers.shared.magnitudes import Magnitudes
 
 #: The n mu between which responses are looked for between their bounds, and the share of that in the start.
 _BLIND, _PLAIN, LOOK = 40.0, 500.0, 0.5
-#: Half octaves below the upper bound that sizes may lie; those of counts reach down to one.
-_DEEPEST, _LEAST_DEEP, _COUNT = 40, 12, 2**-0.5
+#: Counts up to so many are looked for up to this n mu: their bins are few, and a mean of rare events is easily missed.
+_FEW, _PLAIN_OF_FEW = 20.0, 2000.0
+#: Half octaves below the upper bound that amounts may lie, the most and the fewest; and the most bins of counts.
+_DEEPEST, _LEAST_DEEP, _COUNTS = 40, 12, 40
 #: The mean by the histogram alone is off by this share of itself.
 ROUGH = 0.5
 #: A mean is no smaller than this share of the upper bound.
 _SMALLEST = 1e-12
 
 
-def between(facts: PublicFacts, mu: float) -> tuple[float, float] | None:
+def between(facts: PublicFacts, family: Family, mu: float) -> tuple[float, float] | None:
     """Bounds of a positive response between which it is looked for; None if it has none, or n mu is large or tiny."""
-    if not _BLIND <= facts.n * mu < _PLAIN or facts.response_bounds is None:
+    if facts.response_bounds is None:
         return None
     lower, upper = facts.response_bounds
-    return (max(lower, 0.0), upper) if upper > 0 else None
+    plain = _PLAIN_OF_FEW if upper <= _FEW and counted(family) else _PLAIN
+    return (max(lower, 0.0), upper) if upper > 0 and _BLIND <= facts.n * mu < plain else None
+
+
+def counted(family: Family) -> bool:
+    """Whether a response may be 0."""
+    return bool(family.distribution.possible(np.zeros(1))[0])
+
+
+def _of_amounts(lower: float, upper: float) -> tuple[Vector, Vector, Vector]:
+    """Edges, middles and widths of bins of half octaves below the upper bound."""
+    least = max(lower, upper * 2.0 ** (-_DEEPEST / 2))
+    bins = max(math.ceil(2 * math.log2(upper / least)), _LEAST_DEEP) if upper > least else _LEAST_DEEP
+    edges = upper * 2.0 ** (np.arange(-bins, 1) / 2)
+    return edges, np.sqrt(edges[:-1] * edges[1:]), np.diff(edges)
+
+
+def _of_counts(upper: float) -> tuple[Vector, Vector, Vector]:
+    """The same of whole numbers: none, one, and then as many together as half an octave has.
+
+    A bin that no count can be in has noise alone, which moves means and clips.
+    """
+    ratio = max(math.sqrt(2), (2 * upper) ** (1 / _COUNTS))
+    edges = [0.0, 0.5, 1.5]
+    while edges[-1] < upper:
+        edges.append(max(edges[-1] + 1, math.floor(edges[-1] * ratio) + 0.5))
+    first, last = np.array(edges[1:-1]) + 0.5, np.minimum(np.array(edges[2:]) - 0.5, math.floor(upper))
+    return np.array(edges), np.append(0.0, np.sqrt(first * last)), np.append(0.0, last - first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +106,8 @@ class Amounts:
             Whether the response may be 0.
         """
         lower, upper = bounds
-        least = max(lower, upper * 2.0 ** (-_DEEPEST / 2), _COUNT if counts else 0.0)
-        bins = max(math.ceil(2 * math.log2(upper / least)), _LEAST_DEEP) if upper > least else _LEAST_DEEP
-        edges = upper * 2.0 ** (np.arange(-bins, 1) / 2)
         plain = replace(space, exposure=None).with_response(ResponseScale(facts.target))
-        value, width = np.sqrt(edges[:-1] * edges[1:]), np.diff(edges)
-        if counts:
-            value[0], width[0] = 0.0, 0.0
+        edges, value, width = _of_counts(upper) if counts and upper >= 1 else _of_amounts(lower, upper)
         values = LikelyValues.of(ask(ResponseHistogram(plain, edges), look), value)
         unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, facts.n)
         sizes = Magnitudes(value, values.share)

@@ -28,6 +28,8 @@ from dpregress.solvers.shared.truncation import ResidualTruncation, Truncation
 
 #: The standard deviation of predictors, in longest steps, where a plane nearly separates two classes.
 _SEPARATED = 4.0
+#: The variance of predictors from which larger ones are less likely beforehand: noise must not make slopes of any size.
+_LIKELY = 4.0
 #: Share of their second moment that a clip may take from residuals of shortened rows.
 _CUT = 0.02
 #: The largest bound of a remainder, in times the farthest surrogate row: private ones may be farther out.
@@ -53,6 +55,10 @@ class BinaryModel(FamilyModel):
     @property
     def furthest(self) -> float:
         return _SEPARATED * self.longest
+
+    @property
+    def likely(self) -> float:
+        return _LIKELY
 
     @property
     def unweighted(self) -> BinaryModel:

@@ -42,8 +42,9 @@ from dpregress.solvers.glm.class_truncation import ClassTruncation
 from dpregress.solvers.glm.cut_off import SoftmaxCut
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates, untruncated
+from dpregress.solvers.glm.rate import mean_start_share
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
-from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR, WIDER, mean_start_share
+from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR, WIDER
 from dpregress.solvers.glm.softmax_fit import LONGEST, class_covariances, fit_public_classes, softmax_information
 from dpregress.solvers.glm.surrogate_model import MEAN_MISSED, MOST_ROWS, SMALLEST_SATURATED, shortened
 from dpregress.solvers.shared.asked_remainder import AskedRemainder

@@ -49,17 +49,16 @@ from dpregress.queries import (
     SecondMoment,
     among,
     has_order,
-    noise_in_mean,
 )
 from dpregress.releases import ANYWHERE
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
-from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between
+from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between, counted
 from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates, untruncated
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.rare_counts import hidden_events
-from dpregress.solvers.glm.rate import Rate
+from dpregress.solvers.glm.rate import START, Rate, again_share, mean_start_share
 from dpregress.solvers.glm.released_information import released_difference, with_difference
 from dpregress.solvers.glm.score_loop import Beginning, LabelsContradicted, take_steps
 from dpregress.solvers.glm.sizes import FAR, SizedModel, released_sizes
@@ -77,11 +76,9 @@ from dpregress.solvers.shared.surrogate import SurrogateRows, shows_lengths, sur
 from dpregress.solvers.shared.weak_prior import WeakPrior, has_scale
 from dpregress.solvers.shared.whitening import planned_start, start_in_reach
 
-_EXPOSURE, _START, _LEVELS = 0.05, 0.05, 0.05
+_EXPOSURE, _LEVELS = 0.05, 0.05
 #: The share of sizes of residuals that are released again before the last two scores.
 _SIZES = 0.04
-#: For planning the start: the variance of a response, the scores' share of the rest, and the deviance slopes explain.
-_VARIANCE, _STEPS_OF_REST, _SIGNAL = 0.1, 0.7, 0.2
 #: Logarithms of exposures are clipped at so many standard deviations, of which there is at least a bin's.
 _EXPOSURE_CLIP, _EXPOSURE_SPREAD = 2.0, 0.1
 #: Shares for the mean residual: of a response in [0, 1]; of one with a tail, with a prior and without one.
@@ -143,7 +140,7 @@ class ScoreSteps(FactSolver):
         self.norms = norms
         natural = family == BinomialFamily  # the logistic residual always lies in [-1, 1]
         starts = not family.distribution.signed and facts.start.space.intercept and not labelled and not natural
-        self._between = between(facts, budget.mu) if starts else None
+        self._between = between(facts, family, budget.mu) if starts else None
         self._plans = ((steps, 0.0),) if steps else _plans(facts, family, budget)
         weights = self._scores(facts.n)
         alone = facts.public is None or facts.public.rows is None
@@ -161,8 +158,8 @@ class ScoreSteps(FactSolver):
             "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
         }
         start = 0.0 if labelled or not facts.start.space.intercept else mean_start_share(facts, budget)
-        if start > _START:  # all else shares what it leaves
-            shares = {name: share * (1 - start) / (1 - _START) for name, share in shares.items()}
+        if start > START:  # all else shares what it leaves
+            shares = {name: share * (1 - start) / (1 - START) for name, share in shares.items()}
         where = LOOK * start if self._between else 0.0
         shares = {"where": where, "start": start - where, **leaving_steps(shares, 1 - start)}
         self._spend, self._steps = allocate_budget(budget, shares, weights)
@@ -193,14 +190,19 @@ class ScoreSteps(FactSolver):
 
     @property
     def rounds(self) -> int:
-        asked = len(self._spend) + len(self._steps) + ("remainder" in self._spend)
+        rated = self.family == BinomialFamily and "start" in self._spend
+        asked = len(self._spend) + len(self._steps) + ("remainder" in self._spend) + rated
         if not self._labelled or self.family.distribution == BinomialFamily.distribution:
             return asked
         other = self._without_labels
         return max(asked, 2 + len(other._spend) + len(other._steps))
 
     def solve(self, ask: Ask) -> Solution:
-        rate = self._rate(ask) if self.family == BinomialFamily else None
+        rated, rate = self._rated(ask) if self.family == BinomialFamily else (self, None)
+        return rated._designed(ask, rate)
+
+    def _designed(self, ask: Ask, rate: Rate | None) -> Solution:
+        """From the Gram matrix on."""
         clip = CLIP if rate is None else 1 / math.sqrt(rate.value * (1 - rate.value))
         space, gram, n = released_design(ask, self.facts, self._spend, self._steps, self.norms, clip, whole=self._whole)
         solver = self.among(n)
@@ -231,7 +233,7 @@ class ScoreSteps(FactSolver):
         """The same solver after a first score, for what was to follow: labels are of another population."""
         other, left = copy(self), [*self._steps[1:], *([self._spend["mean"]] if "mean" in self._spend else [])]
         intercept = self.facts.start.space.intercept
-        shares = {"start": _START * intercept, "levels": _LEVELS, "sizes": _SIZES, "mean": _MEAN_WITHOUT * intercept}
+        shares = {"start": START * intercept, "levels": _LEVELS, "sizes": _SIZES, "mean": _MEAN_WITHOUT * intercept}
         spend, other._steps = allocate_budget(joint_budget(left), shares, STEPS_WITHOUT)
         other._spend, other._labelled = {**self._spend, **spend}, False
         return other
@@ -314,21 +316,37 @@ class ScoreSteps(FactSolver):
         found = ask(ExposureScore(space, centre, clip), self._spend["exposed"])
         return np.asarray(np.linalg.solve(gram, found.mean))
 
-    def _rate(self, ask: Ask) -> Rate | None:
-        """The rate of the second class, of public labels or released, which says how little a row tells."""
-        if "start" in self._spend:
-            spend, space = self._spend["start"], self.facts.start.space.with_response(ResponseScale(self.facts.target))
-            query = Counted(MeanResidual(space, BinomialFamily, np.zeros(space.order), -0.5, 0.5))
-            found = ask(query, spend)
-            return Rate.of(0.5 + float(found.mean[0]), query.noise(spend, found.n), found.n)
-        labels = self.facts.trusted_labels
-        return None if labels is None or not self._labelled else Rate.of(float(np.mean(labels)), 0.0, len(labels))
+    def _rated(self, ask: Ask) -> tuple[ScoreSteps, Rate | None]:
+        """The rate of the second class, of public labels or released, which says how little a row tells.
+
+        Of a rare class the mean is most of what can be told: what then remains has less for the scores.
+        """
+        if "start" not in self._spend:
+            labels = self.facts.trusted_labels
+            if labels is None or not self._labelled:
+                return self, None
+            return self, Rate.of(float(np.mean(labels)), 0.0, len(labels))
+        space = self.facts.start.space.with_response(ResponseScale(self.facts.target))
+        query = Counted(MeanResidual(space, BinomialFamily, np.zeros(space.order), -0.5, 0.5))
+        first = ask(query, self._spend["start"])
+        value, n, noise = float(first.mean[0]), first.n, query.noise(self._spend["start"], first.n)
+        rate, scores = Rate.of(0.5 + value, noise, n), joint_budget(self._steps)
+        share = again_share(space, scores, n, rate, noise)
+        if not share:
+            return self, rate
+        spend, *steps = split(scores, [share, *((1 - share) * step.mu**2 / scores.mu**2 for step in self._steps)])
+        other = copy(self)
+        other._steps = tuple(steps)
+        again = ask(query, spend)
+        error = query.noise(spend, again.n)
+        gain = noise**2 / (noise**2 + error**2)
+        value += gain * (float(again.mean[0]) - value)
+        return other, Rate.of(0.5 + value, math.sqrt(gain) * error, n)
 
     def _amounts(self, ask: Ask, space: WhitenedSpace, bounds: tuple[float, float]) -> Amounts:
         """The response between its bounds, where noise hides the bins of a histogram."""
-        counts = bool(self.family.distribution.possible(np.zeros(1))[0])
         look, rest = self._spend["where"], self._spend["start"]
-        return Amounts.released(ask, space, self.facts, bounds, look, rest, counts=counts)
+        return Amounts.released(ask, space, self.facts, bounds, look, rest, counts=counted(self.family))
 
     def _start(
         self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None, known: Rate | Amounts | None
@@ -399,18 +417,3 @@ def _few_events(facts: PublicFacts) -> bool:
     """Whether fewer public rows than coefficients are of the rarer class: their fit is little but its penalty."""
     labels = facts.trusted_labels
     return labels is not None and min(labels.sum(), (1 - labels).sum()) < facts.start.space.order
-
-
-def mean_start_share(facts: PublicFacts, budget: GDP, classes: int = 2) -> float:
-    """The share of the mean response: small where noise is small, nearly all where slopes would drown in it.
-
-    The expected deviance of a response of classes is weighed, with the variance of a rare one.
-    """
-    share = np.linspace(_START, 0.9, 86)
-    space = facts.start.space
-    radius = min(space.radius, math.sqrt(2 * space.order))
-    slopes = (classes - 1) * space.order * noise_in_mean(ClippedScore.largest_change(radius, 1.0), budget, facts.n) ** 2
-    drowned = slopes / (_STEPS_OF_REST * (1 - share)) / _VARIANCE
-    change = MeanResidual.largest_change(-0.5, 0.5) if classes == 2 else ResponseHistogram.largest_change()
-    mean = (classes - 1) * noise_in_mean(change, budget, facts.n) ** 2 / share / _VARIANCE
-    return float(share[np.argmin(mean + _SIGNAL * drowned / (_SIGNAL + drowned))])

@@ -83,6 +83,11 @@ class FamilyModel(ScoreModel):
         return self.longest
 
     @property
+    def likely(self) -> float:
+        """The variance of predictors from which larger ones are less likely beforehand."""
+        return math.inf
+
+    @property
     def most_rows(self) -> float:
         """The share of rows whose predictors a step moves by no more than the longest."""
         return MOST_ROWS
@@ -125,7 +130,8 @@ class FamilyModel(ScoreModel):
         along = self.space.along_constant
         intercept = along / (_INTERCEPT * self.longest) ** 2
         shapes = slope_shapes(self.space, self.gram, common=False)
-        return Beginning(SlopesPrior(coef, intercept, shapes, self.furthest**2), self.dispersion(coef), weak=weak)
+        prior = SlopesPrior(coef, intercept, shapes, self.furthest**2, self.likely)
+        return Beginning(prior, self.dispersion(coef), weak=weak)
 
 
 #: The most that a clip may take from the squares of released residuals: of rare events it would take nearly all.
@@ -200,9 +206,19 @@ class SurrogateModel(FamilyModel):
             return ClassCut.of(self.rows, self.family, coef, clip)
         if self.family.distribution.signed:
             return None
-        if dispersion is None:  # predictions do better without a guess at a tail
-            return None if self.labelled is None else SampleCut.of(self.labelled, self.family, coef, clip)
-        return TailCut.of(self.rows, self.family, coef, clip, dispersion)
+        if dispersion is None and self.labelled is not None:
+            return SampleCut.of(self.labelled, self.family, coef, clip)
+        if dispersion is None and clip >= self._event(coef):  # predictions do better without a guess at a tail
+            return None
+        spread = self.dispersion(coef) if dispersion is None else dispersion
+        return TailCut.of(self.rows, self.family, coef, clip, spread)
+
+    def _event(self, coef: Vector) -> float:
+        """The residual of one event, below which a clip holds back every event; 0 of what is no count."""
+        if not self.family.distribution.fixed_dispersion:
+            return 0.0
+        eta = self.rows.predictor(coef)
+        return float(np.mean(self.rows.weight * self.family.factor_size(eta) * (1 - self.family.mean(eta))))
 
     def dispersion(self, coef: Vector) -> float:
         """An upper estimate from the residuals at the start, which include what the slopes will explain."""

@@ -101,7 +101,8 @@ class SlopesPrior(Prior):
     r"""An empirical Bayes prior with slopes around 0, whose shape and size are estimated from the scores.
 
     Slopes are ``N(0, tau T^{-1})`` with one of several shapes T (:mod:`.slope_shapes`) and log tau uniform over five
-    decades, up to the ``variance`` of a predictor. The precision is the one with the posterior mean gain.
+    decades, up to the ``variance`` of a predictor; beyond a likely one its density falls as one over it. The precision
+    is the one with the posterior mean gain.
 
     Attributes
     ----------
@@ -113,12 +114,15 @@ class SlopesPrior(Prior):
         The first is the projection on slopes.
     variance : float
         The largest variance of a predictor.
+    likely : float, optional
+        The likely one.
     """
 
     coef: Vector
     intercept: Matrix
     shapes: tuple[Matrix, ...]
     variance: float
+    likely: float = math.inf
 
     @cached_property
     def _basis(self) -> Matrix:
@@ -126,8 +130,9 @@ class SlopesPrior(Prior):
 
     @cached_property
     def _sizes(self) -> tuple[SizedShape, ...]:
-        tau = self.variance / max(self._basis.shape[1], 1) * np.logspace(-_DECADES, 0, _GRID)
-        return tuple(SizedShape(self._basis.T @ shape @ self._basis, tau, np.zeros(_GRID)) for shape in self.shapes)
+        variance, slopes = self.variance * np.logspace(-_DECADES, 0, _GRID), max(self._basis.shape[1], 1)
+        tau, before = variance / slopes, -np.log1p(variance / self.likely)
+        return tuple(SizedShape(self._basis.T @ shape @ self._basis, tau, before) for shape in self.shapes)
 
     def known(self, told: Vector, scores: Matrix) -> Known:
         basis = self._basis
