@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -235,6 +236,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="CSV file of all rows")
 
 
+def _quietly(one: Callable[..., list[dict[str, Any]]], job: Any, **options: Any) -> list[dict[str, Any]]:
+    """A job without the warnings of thousands of fits with noise from a seed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return one(job, **options)
+
+
 def run_all(
     one: Callable[..., list[dict[str, Any]]],
     jobs: Iterable[Any],
@@ -242,7 +250,7 @@ def run_all(
     said: Callable[[pd.DataFrame], Iterable[str]],
 ) -> None:
     """Run the jobs, print what is said of all rows, and write them."""
-    ran = partial(one, epsilons=options.epsilons, ways=options.public)
+    ran = partial(_quietly, one, epsilons=options.epsilons, ways=options.public)
     with ProcessPoolExecutor(options.jobs) as pool:
         rows = pd.DataFrame([row for found in pool.map(ran, jobs) for row in found])
     for line in said(rows):

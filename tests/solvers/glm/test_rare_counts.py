@@ -11,7 +11,9 @@ from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.errors import SeededNoiseWarning
 from dpregress.models import GammaFamily, PoissonFamily
 from dpregress.releases import Histogram, Isotropic
-from dpregress.solvers.glm.rare_counts import hidden_events, with_events
+from dpregress.solvers.glm.amounts import of_counts
+from dpregress.solvers.glm.rare_counts import hidden_events, with_events, with_hidden
+from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 
 N = 50_000
@@ -67,7 +69,54 @@ def worse_than_the_mean(epsilon: float, seed: list[int]) -> float:
 def test_one_event_in_a_hundred_rows_is_predicted_no_worse_than_by_the_mean(epsilon: float, seed: int) -> None:
     """Every fit was 5 times as bad at small budgets: it predicted 2e-11.
 
-    Over 40 seeds the excess has mean .040 and standard deviation .045 at the smallest budget, as .025 chi^2_1.6 has.
-    The mean of eight exceeds .2 where chi^2_12.6 exceeds 63: once in 1e7.
+    Over 24 seeds the excess has mean .009 and standard deviation .011 at the budget where it is largest, .3: that of
+    a gamma distribution of shape .6 and scale .014. The mean of eight exceeds .1 less than once in 1e9.
     """
-    assert np.mean([worse_than_the_mean(epsilon, [seed, fit]) for fit in range(8)]) < 1.2
+    assert np.mean([worse_than_the_mean(epsilon, [seed, fit]) for fit in range(8)]) < 1.1
+
+
+@pytest.mark.parametrize("upper", [1.0, 3.0, 12.0, 60.0, 977.5, 1e6, 1e12])
+def test_every_bin_of_counts_has_a_whole_number(upper: float) -> None:
+    """A bin without one has noise alone; every number up to the bound is within the ends of one bin."""
+    edges, value, width = of_counts(upper)
+    numbers = np.unique(np.concatenate([np.arange(min(upper, 1e3) + 1), np.floor(edges[1:-1]), [np.floor(upper)]]))
+    assert (np.diff(edges) >= 1).sum() == len(edges) - 2  # all but that of 0
+    assert len(edges) <= 43
+    place = np.digitize(numbers, edges[1:-1])
+    assert (np.abs(value[place] - numbers) <= width[place] + 1e-9 * numbers).all()
+    assert value[0] == 0
+    assert value[-1] <= upper
+
+
+def test_events_that_noise_hides_are_counted_among_values() -> None:
+    values = LikelyValues(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.0, 0.0]), 0.0)
+    assert with_hidden(values, 0.1).share == pytest.approx([0.9, 0.1, 0])
+    some = LikelyValues(values.value, np.array([0.8, 0.1, 0.1]), 0.0)
+    assert with_hidden(some, 0.1) is some
+
+
+def claims(rng: np.random.Generator, rows: int) -> pd.DataFrame:
+    """Seven of eight policies have no claim, and others up to 12."""
+    age, distance = rng.uniform(18, 80, rows), rng.lognormal(2.3, 0.6, rows).clip(0, 100)
+    rate = np.exp(-1.2 - 0.01 * (age - 45) + 0.02 * (distance - 11)) * rng.gamma(1.5, 1 / 1.5, rows)
+    y = np.where(rng.random(rows) < 0.45, 0, rng.poisson(rate)).clip(0, 12)
+    return pd.DataFrame({"age": age, "distance": distance, "claims": y.astype(float)})
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_few_events_among_some_thousand_rows_are_predicted_no_worse_than_by_the_mean(seed: int) -> None:
+    """Sizes were looked for between whole numbers, and clips took events unseen: 1.2 in the mean, and up to 1.5.
+
+    Over 200 fits the excess has mean .012 and standard deviation .027 and is .14 at most: the sum of eight is about as
+    a gamma variable of shape 1.7 and scale .058, which exceeds 8 times .15 once in 1e7.
+    """
+    found = []
+    for fit in range(8):
+        rng = np.random.default_rng([seed, fit, 73])
+        private, new = claims(rng, 4_000), claims(rng, 4_000)
+        schema = Schema({"age": Numeric(18, 80), "distance": Numeric(0, 100), "claims": Numeric(0, 12)})
+        model = DPPoissonRegressor(ApproxDP(0.1, 1e-6), schema=schema, random_state=rng)
+        model.fit_table(private, "claims", ["age", "distance"], progress=False)
+        y, mean = new.claims.to_numpy(), private.claims.mean()
+        found.append(deviance(y, model.predict(new)) / deviance(y, np.full(len(y), mean)))
+    assert np.mean(found) < 1.15

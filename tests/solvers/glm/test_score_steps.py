@@ -288,6 +288,19 @@ def test_misleading_labels_do_no_harm(family: Family, seed: int) -> None:
     assert np.abs(model.fit(x, y).coef_ - slopes).max() < 0.25
 
 
+@pytest.mark.parametrize(("rate", "asked"), [(0.01, 2), (0.5, 1)])
+def test_the_rate_of_a_rare_class_is_asked_again_for_the_scores(rate: float, asked: int, seed: int) -> None:
+    """The second one is paid by the scores, so that all questions together cost the budget. Answers have no noise."""
+    rng = np.random.default_rng([seed, 41])
+    n, mu = 6_000, 0.03
+    x, y = design(rng, n), (rng.random(n) < rate).astype(float)
+    solver = ScoreSteps(facts(None, n=n), BinomialFamily, GDP(mu), 0.0)
+    _, questions = run(solver, x, y, mu, Silent())
+    assert kinds(questions)[: asked + 1] == [*[M1] * asked, S]
+    assert len(questions) <= solver.rounds
+    assert Composed.of([spend for _, spend in questions]).mu == pytest.approx(mu, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("mu", "rate", "scores"), [(0.05, 0.5, 4), (2.0, 0.5, 6), (5.0, 0.5, 12), (5.0, 0.1, 6), (2.0, 0.01, 4)]
 )

@@ -13,6 +13,7 @@ from dpregress.models import Family, GaussianFamily
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, Counted, MeanResidual, ResponseHistogram, noise_in_mean
 from dpregress.solvers.glm.mean_step import TAIL
+from dpregress.solvers.glm.rare_counts import hidden_share, with_hidden
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import Magnitudes
 
@@ -50,7 +51,7 @@ def _of_amounts(lower: float, upper: float) -> tuple[Vector, Vector, Vector]:
     return edges, np.sqrt(edges[:-1] * edges[1:]), np.diff(edges)
 
 
-def _of_counts(upper: float) -> tuple[Vector, Vector, Vector]:
+def of_counts(upper: float) -> tuple[Vector, Vector, Vector]:
     """The same of whole numbers: none, one, and then as many together as half an octave has.
 
     A bin that no count can be in has noise alone, which moves means and clips.
@@ -107,8 +108,11 @@ class Amounts:
         """
         lower, upper = bounds
         plain = replace(space, exposure=None).with_response(ResponseScale(facts.target))
-        edges, value, width = _of_counts(upper) if counts and upper >= 1 else _of_amounts(lower, upper)
-        values = LikelyValues.of(ask(ResponseHistogram(plain, edges), look), value)
+        edges, value, width = of_counts(upper) if counts and upper >= 1 else _of_amounts(lower, upper)
+        seen = ask(ResponseHistogram(plain, edges), look)
+        values = LikelyValues.of(seen, value)
+        if counts and value[0] == 0:
+            values = with_hidden(values, hidden_share(seen))
         unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, facts.n)
         sizes = Magnitudes(value, values.share)
         clip = sizes.best_clip(lambda bound: unit * bound, cut_weight=TAIL)

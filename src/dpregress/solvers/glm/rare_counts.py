@@ -6,10 +6,13 @@ without an event, and no score could say otherwise.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dpregress.models import Family
 from dpregress.releases import Histogram
+from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import Magnitudes, visible_count
 
 #: The share of the events that noise could hide which is expected.
@@ -22,7 +25,22 @@ def hidden_events(family: Family, seen: Histogram) -> float:
     """Rows with an event that noise may hide, as a share of all; 0 if the response is no count."""
     kind = family.distribution
     counts = kind.fixed_dispersion and bool(kind.possible(np.array([0.0, 2.0])).all())
-    return _EXPECTED * visible_count(seen) / seen.n if counts else 0.0
+    return hidden_share(seen) if counts else 0.0
+
+
+def hidden_share(seen: Histogram) -> float:
+    """The share of the rows that noise may hide in a bin."""
+    return _EXPECTED * visible_count(seen) / seen.n
+
+
+def with_hidden(values: LikelyValues, hidden: float) -> LikelyValues:
+    """Values of counts, the first of which is 0 and the second 1, with as many events as noise may hide."""
+    events = float(values.share[1:].sum())
+    if events >= hidden:
+        return values
+    share = values.share.copy()
+    share[0], share[1] = share[0] - (hidden - events), share[1] + (hidden - events)
+    return replace(values, share=share)
 
 
 def with_events(sizes: Magnitudes, family: Family, seen: Histogram) -> Magnitudes:

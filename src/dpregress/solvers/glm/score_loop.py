@@ -118,7 +118,7 @@ class ScoreModel(ABC):
         """
         return None
 
-    def contradicts(self, score: Vector, variance: float, clip: float) -> bool:  # noqa: ARG002
+    def contradicts(self, coef: Vector, score: Vector, variance: float, clip: float) -> bool:  # noqa: ARG002
         """Whether this first score, with noise of this variance, says that public labels mislead."""
         return False
 
@@ -316,7 +316,7 @@ def take_steps(
         clips.append(question.clip)
         spend = planned if before_last is None or place < len(spends) else before_last(question, planned)
         score, variance = ask(question, spend), question.noise(spend, n) ** 2
-        if place == 1 < len(spends) and model.contradicts(score.mean, variance, question.clip):
+        if place == 1 < len(spends) and model.contradicts(coef, score.mean, variance, question.clip):
             raise LabelsContradicted
         information = correction.applied(model.information(coef))
         plain.append(ModelledScore.of(model, coef, score.mean, variance, solvable(information), question.clip))

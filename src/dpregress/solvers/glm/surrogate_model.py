@@ -181,10 +181,15 @@ class SurrogateModel(FamilyModel):
         clip = self.levels.best_clip(lambda clip: per_unit * clip, least=least, tolerated=tolerated)
         return ClippedScore(self.space, self.family, coef, clip)
 
-    def contradicts(self, score: Vector, variance: float, clip: float) -> bool:
-        """Whether clips hold back most rows, all in one direction: a step of any length could be meant."""
+    def contradicts(self, coef: Vector, score: Vector, variance: float, clip: float) -> bool:
+        """Whether clips hold back most rows, all in one direction: a step of any length could be meant.
+
+        Of rare events, a clip holds back nearly all in one direction in any case.
+        """
         if self.labelled is None or self._classes:
             return False
+        if clip < self._event(coef) and (cut := self.cut_off(coef, clip)) is not None:
+            score = score + cut.score(coef)
         length, noise = float(np.linalg.norm(score)), len(score) * variance
         longest = clip * float(np.mean(np.abs(self.rows.x @ score))) / max(length, 1e-300)
         return math.sqrt(max(length**2 - noise, 0.0)) > _SATURATED * longest + math.sqrt(noise)
@@ -206,10 +211,8 @@ class SurrogateModel(FamilyModel):
             return ClassCut.of(self.rows, self.family, coef, clip)
         if self.family.distribution.signed:
             return None
-        if dispersion is None and self.labelled is not None:
-            return SampleCut.of(self.labelled, self.family, coef, clip)
         if dispersion is None and clip >= self._event(coef):  # predictions do better without a guess at a tail
-            return None
+            return None if self.labelled is None else SampleCut.of(self.labelled, self.family, coef, clip)
         spread = self.dispersion(coef) if dispersion is None else dispersion
         return TailCut.of(self.rows, self.family, coef, clip, spread)
 
