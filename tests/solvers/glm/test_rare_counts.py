@@ -75,22 +75,26 @@ def test_one_event_in_a_hundred_rows_is_predicted_no_worse_than_by_the_mean(epsi
     assert np.mean([worse_than_the_mean(epsilon, [seed, fit]) for fit in range(8)]) < 1.1
 
 
-@pytest.mark.parametrize("upper", [1.0, 3.0, 12.0, 60.0, 977.5, 1e6, 1e12])
-def test_every_bin_of_counts_has_a_whole_number(upper: float) -> None:
+@pytest.mark.parametrize("lower", [0.0, 2.5])
+@pytest.mark.parametrize("upper", [4.0, 12.0, 60.0, 977.5, 1e6, 1e12])
+def test_every_bin_of_counts_has_a_whole_number(lower: float, upper: float) -> None:
     """A bin without one has noise alone; every number up to the bound is within the ends of one bin."""
-    edges, value, width = of_counts(upper)
-    numbers = np.unique(np.concatenate([np.arange(min(upper, 1e3) + 1), np.floor(edges[1:-1]), [np.floor(upper)]]))
-    assert (np.diff(edges) >= 1).sum() == len(edges) - 2  # all but that of 0
+    edges, value, width = of_counts(lower, upper)
+    least = np.ceil(lower)
+    numbers = np.arange(least, np.floor(min(upper, 1e3)) + 1)
+    numbers = np.unique(np.concatenate([numbers, np.floor(edges[2:-1]), [np.floor(upper)]]))
+    assert (np.diff(edges)[1:] >= 1).all()
     assert len(edges) <= 43
     place = np.digitize(numbers, edges[1:-1])
     assert (np.abs(value[place] - numbers) <= width[place] + 1e-9 * numbers).all()
-    assert value[0] == 0
+    assert value[0] == least
     assert value[-1] <= upper
 
 
 def test_events_that_noise_hides_are_counted_among_values() -> None:
     values = LikelyValues(np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.0, 0.0]), 0.0)
-    assert with_hidden(values, 0.1).share == pytest.approx([0.9, 0.1, 0])
+    assert with_hidden(values, 0.12).share == pytest.approx([0.88, 0.08, 0.04])
+    assert with_hidden(values, 7.0).share == pytest.approx([0.5, 1 / 3, 1 / 6])  # of few usable rows noise hides all
     some = LikelyValues(values.value, np.array([0.8, 0.1, 0.1]), 0.0)
     assert with_hidden(some, 0.1) is some
 

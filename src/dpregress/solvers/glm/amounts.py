@@ -51,17 +51,18 @@ def _of_amounts(lower: float, upper: float) -> tuple[Vector, Vector, Vector]:
     return edges, np.sqrt(edges[:-1] * edges[1:]), np.diff(edges)
 
 
-def of_counts(upper: float) -> tuple[Vector, Vector, Vector]:
-    """The same of whole numbers: none, one, and then as many together as half an octave has.
+def of_counts(lower: float, upper: float) -> tuple[Vector, Vector, Vector]:
+    """The same of whole numbers: the least, and then as many together as half an octave has.
 
     A bin that no count can be in has noise alone, which moves means and clips.
     """
     ratio = max(math.sqrt(2), (2 * upper) ** (1 / _COUNTS))
-    edges = [0.0, 0.5, 1.5]
+    least = math.ceil(lower)
+    edges = [max(least - 0.5, 0.0), least + 0.5, least + 1.5]
     while edges[-1] < upper:
         edges.append(max(edges[-1] + 1, math.floor(edges[-1] * ratio) + 0.5))
-    first, last = np.array(edges[1:-1]) + 0.5, np.minimum(np.array(edges[2:]) - 0.5, math.floor(upper))
-    return np.array(edges), np.append(0.0, np.sqrt(first * last)), np.append(0.0, last - first)
+    first, last = np.array(edges[1:-1]) + 0.5, np.minimum(np.array(edges[2:]) - 0.5, max(math.floor(upper), least + 1))
+    return np.array(edges), np.append(float(least), np.sqrt(first * last)), np.append(0.0, last - first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ class Amounts:
         """
         lower, upper = bounds
         plain = replace(space, exposure=None).with_response(ResponseScale(facts.target))
-        edges, value, width = of_counts(upper) if counts and upper >= 1 else _of_amounts(lower, upper)
+        edges, value, width = of_counts(lower, upper) if counts and upper >= 1 else _of_amounts(lower, upper)
         seen = ask(ResponseHistogram(plain, edges), look)
         values = LikelyValues.of(seen, value)
         if counts and value[0] == 0:

@@ -17,6 +17,8 @@ from dpregress.solvers.shared.magnitudes import Magnitudes, visible_count
 
 #: The share of the events that noise could hide which is expected.
 _EXPECTED = 0.5
+#: The most of all rows that hidden events are.
+_MOST_HIDDEN = 0.5
 #: Where sizes as large as this are seen, some are of rows with an event.
 _EVENT = 0.5
 
@@ -34,12 +36,13 @@ def hidden_share(seen: Histogram) -> float:
 
 
 def with_hidden(values: LikelyValues, hidden: float) -> LikelyValues:
-    """Values of counts, the first of which is 0 and the second 1, with as many events as noise may hide."""
-    events = float(values.share[1:].sum())
-    if events >= hidden:
+    """Values of counts, the first of which is 0, with as many events as noise may hide, of all sizes alike."""
+    missing = min(hidden, _MOST_HIDDEN) - float(values.share[1:].sum())
+    if missing <= 0:
         return values
-    share = values.share.copy()
-    share[0], share[1] = share[0] - (hidden - events), share[1] + (hidden - events)
+    share, rarer = values.share.copy(), 1 / values.value[1:]
+    share[0] -= missing
+    share[1:] += missing * rarer / rarer.sum()
     return replace(values, share=share)
 
 

@@ -341,7 +341,7 @@ class ScoreSteps(FactSolver):
         error = query.noise(spend, again.n)
         gain = noise**2 / (noise**2 + error**2)
         value += gain * (float(again.mean[0]) - value)
-        return other, Rate.of(0.5 + value, math.sqrt(gain) * error, n)
+        return other, Rate.of(0.5 + value, math.sqrt(gain) * error, again.n)
 
     def _amounts(self, ask: Ask, space: WhitenedSpace, bounds: tuple[float, float]) -> Amounts:
         """The response between its bounds, where noise hides the bins of a histogram."""

@@ -28,7 +28,7 @@ _WIDTHS, _NARROWEST, _CENTRES = 12, 0.3, 2
 #: Candidates that are less likely than this share of the likeliest one are left out: they may lie far away.
 _UNLIKELY = 0.02
 #: Weights of an atom, and the prior probability that there is one.
-_ATOMS, _ATOM = np.linspace(0.1, 0.9, 9), 0.05
+_ATOMS, _ATOM = np.array([0.02, 0.05, *np.linspace(0.1, 0.9, 9), 0.95, 0.98]), 0.05
 #: A bin counts if a row is expected there, and in any case with this share of the commonest one.
 _RARE = 0.1
 #: Standard deviations of noise by which fewer values than rows must be counted: others have none.
