@@ -111,7 +111,7 @@ class Amounts:
         plain = replace(space, exposure=None).with_response(ResponseScale(facts.target))
         edges, value, width = of_counts(lower, upper) if counts and upper >= 1 else _of_amounts(lower, upper)
         seen = ask(ResponseHistogram(plain, edges), look)
-        values = LikelyValues.of(seen, value)
+        values = LikelyValues.of(seen, value, rare=counts and upper <= _FEW)
         if counts and value[0] == 0:
             values = with_hidden(values, hidden_share(seen))
         unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, facts.n)

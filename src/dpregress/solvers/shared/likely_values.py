@@ -27,8 +27,9 @@ from dpregress.solvers.shared.magnitudes import Magnitudes, visible_count
 _WIDTHS, _NARROWEST, _CENTRES = 12, 0.3, 2
 #: Candidates that are less likely than this share of the likeliest one are left out: they may lie far away.
 _UNLIKELY = 0.02
-#: Weights of an atom, and the prior probability that there is one.
-_ATOMS, _ATOM = np.array([0.02, 0.05, *np.linspace(0.1, 0.9, 9), 0.95, 0.98]), 0.05
+#: Weights of an atom, those of rare values too, and the prior probability that there is one.
+_ATOMS, _ATOM = np.linspace(0.1, 0.9, 9), 0.05
+_RARE_ATOMS = np.array([0.02, 0.05, *_ATOMS, 0.95, 0.98])
 #: A bin counts if a row is expected there, and in any case with this share of the commonest one.
 _RARE = 0.1
 #: Standard deviations of noise by which fewer values than rows must be counted: others have none.
@@ -51,7 +52,7 @@ class LikelyValues:
     variance: float
 
     @classmethod
-    def of(cls, histogram: Histogram, value: Vector) -> LikelyValues:
+    def of(cls, histogram: Histogram, value: Vector, *, rare: bool = False) -> LikelyValues:
         """From a released histogram whose bins stand for these values.
 
         Parameters
@@ -59,19 +60,21 @@ class LikelyValues:
         histogram : Histogram
             Of n rows, some of which may have no value.
         value : ndarray of shape (bins,)
+        rare : bool, default=False
+            Whether an atom may have or leave a few hundredths of the rows. Noise finds such values far away as well.
         """
         assert isinstance(histogram.noise, Isotropic)
-        normal = _normal(len(value))
+        normal, atoms = _normal(len(value)), _RARE_ATOMS if rare else _ATOMS
         rows, noise = float(histogram.n), histogram.noise.sigma
         counted = float(histogram.total.sum())
         if 0 < counted < rows - _MISSING * noise * math.sqrt(len(value)):
             rows = counted
-        whole, added = _weights(normal, histogram.total / rows, noise / rows)
-        left = whole + (added @ (1 - _ATOMS)).sum(axis=1)  # the weight of each normal distribution, in total
-        share = left @ normal + (added @ _ATOMS).sum(axis=0)
+        whole, added = _weights(normal, atoms, histogram.total / rows, noise / rows)
+        left = whole + (added @ (1 - atoms)).sum(axis=1)  # the weight of each normal distribution, in total
+        share = left @ normal + (added @ atoms).sum(axis=0)
         mean, centres = float(share @ value), normal @ value
-        atoms = centres[:, None, None] * (1 - _ATOMS) + value[:, None] * _ATOMS
-        variance = float(np.sum(whole * (centres - mean) ** 2) + np.sum(added * (atoms - mean) ** 2))
+        mixed = centres[:, None, None] * (1 - atoms) + value[:, None] * atoms
+        variance = float(np.sum(whole * (centres - mean) ** 2) + np.sum(added * (mixed - mean) ** 2))
         shown = _seen(share, histogram.total / rows, visible_count(histogram) / rows, 1 / rows)
         return cls(value, shown, variance)
 
@@ -97,25 +100,26 @@ def _normal(bins: int) -> Matrix:
     return np.asarray(within / within.sum(axis=1, keepdims=True))
 
 
-def _weights(normal: Matrix, counts: Vector, noise: float) -> tuple[Vector, NDArray[np.float64]]:
+def _weights(normal: Matrix, atom: Vector, counts: Vector, noise: float) -> tuple[Vector, NDArray[np.float64]]:
     """The weights of the candidates: of shape (normal,), and with atoms (normal, bins, weights of an atom).
 
     Parameters
     ----------
     normal : ndarray of shape (candidates, bins)
+    atom : ndarray of shape (weights,)
     counts : ndarray of shape (bins,)
         As shares of all rows.
     noise : float
         Their standard deviation.
     """
     along, square = normal @ counts, np.sum(normal**2, axis=1)
-    rest, atom = 1 - _ATOMS, _ATOMS
+    rest = 1 - atom
     joint = rest * along[:, None, None] + atom * counts[:, None]
     norm = rest**2 * square[:, None, None] + 2 * rest * atom * normal[:, :, None] + atom**2
     plain, mixed = square - 2 * along, norm - 2 * joint  # misfits but for |c|^2
     least = min(float(plain.min()), float(mixed.min()))
     whole = np.exp((least - plain) / (2 * noise**2))
-    added = _ATOM / (1 - _ATOM) * np.exp((least - mixed) / (2 * noise**2)) / (len(counts) * len(_ATOMS))
+    added = _ATOM / (1 - _ATOM) * np.exp((least - mixed) / (2 * noise**2)) / (len(counts) * len(atom))
     most = max(float(whole.max()), float(added.max()))
     whole, added = (np.where(weight < _UNLIKELY * most, 0.0, weight) for weight in (whole, added))
     total = float(whole.sum() + added.sum())
