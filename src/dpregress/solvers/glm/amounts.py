@@ -34,11 +34,11 @@ def between(facts: PublicFacts, family: Family, mu: float) -> tuple[float, float
     if facts.response_bounds is None:
         return None
     lower, upper = facts.response_bounds
-    plain = _PLAIN_OF_FEW if upper <= _FEW and counted(family) else _PLAIN
+    plain = _PLAIN_OF_FEW if upper <= _FEW and may_be_none(family) else _PLAIN
     return (max(lower, 0.0), upper) if upper > 0 and _BLIND <= facts.n * mu < plain else None
 
 
-def counted(family: Family) -> bool:
+def may_be_none(family: Family) -> bool:
     """Whether a response may be 0."""
     return bool(family.distribution.possible(np.zeros(1))[0])
 

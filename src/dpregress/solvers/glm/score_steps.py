@@ -52,7 +52,7 @@ from dpregress.queries import (
 )
 from dpregress.releases import ANYWHERE
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
-from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between, counted
+from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between, may_be_none
 from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates, untruncated
@@ -334,9 +334,9 @@ class ScoreSteps(FactSolver):
         share = again_share(space, scores, n, rate, noise)
         if not share:
             return self, rate
-        spend, *steps = split(scores, [share, *((1 - share) * step.mu**2 / scores.mu**2 for step in self._steps)])
+        spend, left = split(scores, [share, 1 - share])
         other = copy(self)
-        other._steps = tuple(steps)
+        other._steps = split(left, self._scores(self.facts.n))
         again = ask(query, spend)
         error = query.noise(spend, again.n)
         gain = noise**2 / (noise**2 + error**2)
@@ -346,7 +346,7 @@ class ScoreSteps(FactSolver):
     def _amounts(self, ask: Ask, space: WhitenedSpace, bounds: tuple[float, float]) -> Amounts:
         """The response between its bounds, where noise hides the bins of a histogram."""
         look, rest = self._spend["where"], self._spend["start"]
-        return Amounts.released(ask, space, self.facts, bounds, look, rest, counts=counted(self.family))
+        return Amounts.released(ask, space, self.facts, bounds, look, rest, counts=may_be_none(self.family))
 
     def _start(
         self, ask: Ask, space: WhitenedSpace, exposures: Magnitudes | None, known: Rate | Amounts | None
