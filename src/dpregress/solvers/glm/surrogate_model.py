@@ -188,8 +188,8 @@ class SurrogateModel(FamilyModel):
         """
         if self.labelled is None or self._classes:
             return False
-        if clip < self._event(coef) and (cut := self.cut_off(coef, clip)) is not None:
-            score = score + cut.score(coef)
+        if (events := self._events_cut(coef, clip)) is not None:
+            score = score + events.taken
         length, noise = float(np.linalg.norm(score)), len(score) * variance
         longest = clip * float(np.mean(np.abs(self.rows.x @ score))) / max(length, 1e-300)
         return math.sqrt(max(length**2 - noise, 0.0)) > _SATURATED * longest + math.sqrt(noise)
@@ -211,17 +211,19 @@ class SurrogateModel(FamilyModel):
             return ClassCut.of(self.rows, self.family, coef, clip)
         if self.family.distribution.signed:
             return None
-        if dispersion is None and clip >= self._event(coef):  # predictions do better without a guess at a tail
-            return None if self.labelled is None else SampleCut.of(self.labelled, self.family, coef, clip)
-        spread = self.dispersion(coef) if dispersion is None else dispersion
-        return TailCut.of(self.rows, self.family, coef, clip, spread)
+        if dispersion is not None:
+            return TailCut.of(self.rows, self.family, coef, clip, dispersion)
+        if (events := self._events_cut(coef, clip)) is not None:
+            return events  # predictions do better without a guess at any other tail
+        return None if self.labelled is None else SampleCut.of(self.labelled, self.family, coef, clip)
 
-    def _event(self, coef: Vector) -> float:
-        """The residual of one event, below which a clip holds back every event; 0 of what is no count."""
-        if not self.family.distribution.fixed_dispersion:
-            return 0.0
+    def _events_cut(self, coef: Vector, clip: float) -> TailCut | None:
+        """What a clip takes that holds back every event, being below the residual of one; None if it does not."""
+        if not self.family.distribution.fixed_dispersion:  # amounts
+            return None
         eta = self.rows.predictor(coef)
-        return float(np.mean(self.rows.weight * self.family.factor_size(eta) * (1 - self.family.mean(eta))))
+        event = float(np.mean(self.rows.weight * self.family.factor_size(eta) * (1 - self.family.mean(eta))))
+        return TailCut.of(self.rows, self.family, coef, clip, self.dispersion(coef)) if clip < event else None
 
     def dispersion(self, coef: Vector) -> float:
         """An upper estimate from the residuals at the start, which include what the slopes will explain."""
