@@ -251,6 +251,20 @@ def test_scores_are_of_whole_rows_where_lengths_and_the_gram_matrix_are_known(
     assert not linear_scores(made, space, MixedGram.of(gram, 0.0, variance), alike=False).whole
 
 
+@pytest.mark.parametrize(
+    ("variance", "clear", "whole"), [(0.06, True, False), (0.06, False, True), (0.08, False, False)]
+)
+def test_a_noisier_gram_matrix_is_enough_where_public_rows_whiten(
+    variance: float, clear: bool, whole: bool, seed: int
+) -> None:
+    """2 sqrt(3 * .06) is .85, 2 sqrt(3 * .08) is .98: .4 and .9 of the mean eigenvalue are the limits."""
+    x, _ = data(seed, 60)
+    space = WhitenedSpace(NAMES, np.eye(3), 50.0, np.zeros(3))
+    made = facts(N, PublicMoments.from_rows(x), Schema(BOUNDS), intercept=False)
+    mixed = MixedGram.of(np.eye(3), 0.0, variance)
+    assert linear_scores(made, space, mixed, clear=clear).whole is whole
+
+
 @pytest.mark.parametrize(("rows", "mu", "planned"), [(201, 1e3, True), (201, 0.01, False), (15, 1e-4, True)])
 def test_a_radius_beside_whole_rows_is_as_long_as_the_gram_matrix_allows(
     rows: int, mu: float, planned: bool, seed: int

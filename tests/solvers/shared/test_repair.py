@@ -9,7 +9,7 @@ import pytest
 
 from dpregress.coordinates import WhitenedSpace, svec
 from dpregress.releases import Entrywise, Isotropic, Moments, NoiseLaw
-from dpregress.solvers.shared.repair import floored, gram_floor, noise_norm
+from dpregress.solvers.shared.repair import floored, gram_floor, noise_norm, standardised_penalty
 
 
 def moments(noise: NoiseLaw, *, order: int = 4, n: int = 100) -> Moments:
@@ -69,3 +69,18 @@ def test_entrywise_noise_of_one_scale_has_the_norm_of_isotropic_noise() -> None:
     assert noise_norm(entrywise) == pytest.approx(noise_norm(isotropic), rel=0.5)
     vector = np.arange(1.0, order + 1)
     np.testing.assert_allclose(entrywise.noise.product_covariance(vector), isotropic.noise.product_covariance(vector))
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+def test_a_penalty_of_standardised_columns_is_the_same_in_all_units_of_the_coordinates(seed: int, unit: float) -> None:
+    """The columns are collinear: along one direction of the coordinates they do not vary."""
+    rng = np.random.default_rng(seed)
+    whitening = np.linalg.inv(np.linalg.cholesky(np.full((4, 4), 0.999) + 0.001 * np.eye(4)))
+    space = WhitenedSpace(tuple("abcd"), whitening, 2.0, np.zeros(4))
+    deviations, slopes = np.ones(4), rng.normal(size=4)
+    other = space.rewhitened(unit * np.eye(4), 2.0)
+    found = [
+        float(coef @ standardised_penalty(each, deviations) @ coef)
+        for each, coef in ((space, slopes), (other, slopes / unit))
+    ]
+    assert found[1] == pytest.approx(found[0], rel=1e-9)

@@ -304,8 +304,7 @@ class Residual(FactSolver):
         gram, penalty = mixed.matrix, self._penalty(space)
         coef = start.mean * space.constant if space.intercept else np.zeros(space.order)
         prior, taken, beyond = LinearPrior(space, gram, coef, 0.0, start.doubt), list[Taken](), False
-        told: list[LinearScore] = []
-        sizes = start.sizes or Sizes.unknown(start.reach)
+        told, sizes = list[LinearScore](), start.sizes or Sizes.unknown(start.reach)
         for turn, spend in enumerate(steps):
             spend, kept = self._held_back(ask, found, spend) if turn == len(steps) - 1 else (spend, None)
             if f"levels {turn}" in self._spend:
@@ -350,7 +349,8 @@ class Residual(FactSolver):
         known = None if self.labelled and self.facts.start.refinements else self.facts.known_rows
         rows = None if known is None else space.whiten(known)
         if known is None or rows is None or not self._may_repeat or not far_apart(moments, rows):
-            scores = linear_scores(self.facts, space, mixed_gram(moments, rows, STEPS_FOLLOW))
+            mixed, clear = mixed_gram(moments, rows, STEPS_FOLLOW), self.labelled or self.facts.start.refinements > 0
+            scores = linear_scores(self.facts, space, mixed, clear=clear)
             return _Found(scores, self._steps, moments.n)
         again, first = split(self._steps[0], (_AGAIN, 1 - _AGAIN))
         better = rewhitened(space, moments, gram_floor(moments, STEPS_FOLLOW))

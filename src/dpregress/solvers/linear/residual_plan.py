@@ -47,8 +47,9 @@ _GAP = 6
 #: The number of standard deviations of a bin's noise that may be hidden above the largest size observed.
 _HIDDEN_NOISES = 2.0
 #: Scores are of whole rows if the noise of the Gram matrix, in spectral norm, is at most this share of its mean
-#: eigenvalue. With labels a shorter radius is planned, down to the usual one, for less noise; so many are considered.
-CLEAR, _PLANNED, _RADII = 0.4, 0.25, 33
+#: eigenvalue; the second where public rows without labels whiten, which show well how long rows are. With labels a
+#: shorter radius is planned, down to the usual one, for less noise; so many are considered.
+CLEAR, NOT_CLEAR, _PLANNED, _RADII = 0.4, 0.9, 0.25, 33
 #: The assumed variance of a bounded response, in squares of its reach, if nothing else is known.
 _VARIANCE = 0.04
 #: With fewer labels than two a column, the noise of a score, in units of the reach of y, above which they are used.

@@ -24,7 +24,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import GaussianFamily
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, ClippedGradient, ClippedScore
-from dpregress.solvers.linear.residual_plan import CLEAR
+from dpregress.solvers.linear.residual_plan import CLEAR, NOT_CLEAR
 from dpregress.solvers.shared.explained import Evidence
 from dpregress.solvers.shared.gram import MixedGram
 from dpregress.solvers.shared.magnitudes import Magnitudes, sums_from
@@ -268,12 +268,16 @@ class WholeScores(Scores):
         return ResidualTruncation(self.rows, levels.seen, self._most(clip) * self._longer, self._longer)
 
 
-def linear_scores(facts: PublicFacts, space: WhitenedSpace, mixed: MixedGram, *, alike: bool = True) -> Scores:
+def linear_scores(
+    facts: PublicFacts, space: WhitenedSpace, mixed: MixedGram, *, alike: bool = True, clear: bool = True
+) -> Scores:
     """Of whole rows, if public rows show how long they are and the Gram matrix stands out from its noise.
 
-    ``alike`` is whether public rows are about as long as private ones.
+    ``alike`` is whether public rows are about as long as private ones, ``clear`` whether the matrix has to stand out
+    clearly: less is asked where public rows without labels whiten, which show well how long rows are.
     """
     rows = surrogate_rows(space, facts.public, mixed.matrix, facts.schema)
     known = alike and space.order > space.intercept and shows_lengths(facts.public, space.order)
-    whole = known and mixed.noise <= CLEAR and rows.complete(_MISSED * space.radius**2, mixed.floor)
+    noisy = mixed.noise > (CLEAR if clear else NOT_CLEAR)
+    whole = known and not noisy and rows.complete(_MISSED * space.radius**2, mixed.floor)
     return (WholeScores if whole else Scores)(space, mixed, rows)

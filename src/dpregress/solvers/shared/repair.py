@@ -19,8 +19,8 @@ STEPS_FOLLOW = 3.0
 _ANY = 10.0
 #: The share of a matrix's trace below which an eigenvalue is due to rounding.
 _DIGITS = 1e-15
-#: Penalty on what standardised columns do not vary in, beside that on their slopes.
-_NEARLY_FREE = 0.01
+#: Penalty on what standardised columns do not vary in, as a share of the mean one on their slopes.
+_NEARLY_FREE = 0.001
 #: Beside a whitened Gram matrix a penalty of this trace leaves no slope worth a digit; more would drown the intercept.
 _ENDLESS = 1e10
 
@@ -54,7 +54,7 @@ def ridge_penalty(space: WhitenedSpace, alpha: float, n: int) -> Matrix:
 def standardised_penalty(space: WhitenedSpace, deviations: Vector) -> Matrix:
     """The penalty of one row on slopes of standardised columns, in whitened coordinates.
 
-    What the columns do not vary in has a hundredth of it.
+    What the columns do not vary in has a thousandth of the mean, in whatever units the coordinates are.
 
     Parameters
     ----------
@@ -63,7 +63,9 @@ def standardised_penalty(space: WhitenedSpace, deviations: Vector) -> Matrix:
         Standard deviations of the columns, in original units.
     """
     standard = space.slopes * deviations
-    return np.asarray(standard @ standard.T + _NEARLY_FREE * np.eye(space.order))
+    penalty = np.asarray(standard @ standard.T)
+    usual = float(np.trace(penalty)) / max(len(deviations), 1)
+    return penalty + _NEARLY_FREE * (usual or 1.0) * np.eye(space.order)
 
 
 def floor_information(information: Matrix, gram: Matrix, share: float) -> Matrix:
