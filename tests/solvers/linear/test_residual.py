@@ -34,10 +34,14 @@ from dpregress.queries import (
 from dpregress.releases import Histogram, Isotropic, Moments
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import Residual, Solution
+from dpregress.solvers.linear.estimates import FinalScore
 from dpregress.solvers.linear.residual_plan import Sizes, plan_labelled, with_clear_gram
 from dpregress.solvers.linear.scores import Scores, linear_scores
 from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
+from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.posterior import Posterior
 from dpregress.solvers.shared.radius_plan import TruncationPlan, plan_unlabelled
+from dpregress.solvers.shared.sandwich import MeanEquation
 from dpregress.solvers.shared.surrogate import SurrogateRows
 from dpregress.trust import Central, Session
 from tests.solvers.shared.test_public_prior import prior_of
@@ -478,6 +482,23 @@ def test_an_endless_penalty_leaves_the_mean(seed: int) -> None:
         solution, _ = run(solver, x[:N], y[:N], 1.0, seed)
         coef, _ = solution.space.pull_back(solution.whitened)
         assert np.abs(coef).max() < 1e-2  # least squares: 1, 2, 3
+
+
+def test_clips_bias_a_mean_as_far_as_scores_moved_it() -> None:
+    """Labels tell a mean without clips: where scores added nothing to them, nor did their clip."""
+    space, known = WhitenedSpace(NAMES, np.eye(4), 2.0, np.zeros(3), intercept=True), np.eye(4)
+    scores = Scores(space, MixedGram.of(known, 0.0, 0.0), SurrogateRows(known, np.ones(4), np.zeros((4, 4))))
+    final = FinalScore(scores, np.zeros(4), np.zeros(4), 1.0, Magnitudes(np.ones(1), np.ones(1)), 10.0, 1.0)
+    row = np.array([[1.0, 0.0, 0.0, 0.0]])
+    equation = MeanEquation(
+        asked=np.zeros(4), value=np.array([0.5]), slope=row, constant=row.T, privacy=1.0, sampling=np.eye(1), bias=4.0
+    )  # fmt: skip
+    moved = [
+        final.moved(equation, part * known, None if before is None else Posterior.before(np.zeros(4), before * known))
+        for part, before in ((0.01, None), (0.01, 1.0), (0.01, 0.02), (0.01, 0.01))
+    ]
+    shares = [(0.01 + 4 * kept**2) for kept in (1.0, 0.99, 0.5, 0.0)]
+    assert moved == pytest.approx([0.5 * share / (1 + share) for share in shares])
 
 
 def test_a_noisy_mean_residual_moves_no_intercept_far() -> None:

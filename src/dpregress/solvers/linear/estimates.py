@@ -11,14 +11,16 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector
-from dpregress.queries import Ask, ClippedGradient, ClippedScore
+from dpregress.models import GaussianFamily
+from dpregress.queries import Ask, ClippedGradient, ClippedScore, MeanResidual, noise_in_mean
 from dpregress.solvers.base import Unshrunk
 from dpregress.solvers.linear.scores import Scores
 from dpregress.solvers.shared.asked_remainder import AskedRemainder
 from dpregress.solvers.shared.explained import Evidence
 from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.posterior import Posterior
 from dpregress.solvers.shared.remainder import Asked, Remainder, Untruncated, ask_remainder, ask_wider
-from dpregress.solvers.shared.sandwich import MeanEquation, Meat, released_meat, unshrunk
+from dpregress.solvers.shared.sandwich import MeanEquation, Meat, gain_of, released_meat, unshrunk
 from dpregress.solvers.shared.truncation import ResidualTruncation
 from dpregress.solvers.shared.unresolved import unidentified_directions
 
@@ -114,18 +116,31 @@ class FinalScore:
         """Sizes of clipped residuals."""
         return replace(self.levels, size=np.minimum(self.levels.size, self.clip))
 
-    def mean_equation(self, found: Vector, privacy: float, n: int) -> MeanEquation:
-        """The released mean residual, with this variance of noise, as an equation of the intercept."""
-        space = self.scores.space
+    def mean_residual(self, ask: Ask, spend: GDP, n: int) -> MeanEquation:
+        """The released mean residual between wide bounds, as an equation of the intercept."""
+        space, per_unit = self.scores.space, noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), spend, n)
+        upper = self.levels.best_clip(lambda clip: per_unit * clip)
+        answer = ask(MeanResidual(space, GaussianFamily, self.coef, -upper, upper), spend)
         return MeanEquation(
             asked=self.coef,
-            value=found,
+            value=answer.mean,
             slope=space.mean_row(self.scores.mixed.matrix)[None, :],
             constant=space.constant[:, None],
-            privacy=privacy,
+            privacy=(per_unit * upper) ** 2,
             sampling=np.array([[self.dispersion / n]]),
             bias=self.scores.cut(self.levels, self.clip) ** 2,
         )
+
+    def moved(self, equation: MeanEquation, known: Matrix, before: Posterior | None) -> float:
+        """How far the intercept follows the released mean residual, given the covariance of the fit.
+
+        Clips bias a mean prediction as far as scores moved it: what labels tell beforehand has no clip.
+        """
+        row = equation.slope[0]
+        doubt, told = float(row @ known @ row), math.inf if before is None else float(row @ before.known @ row)
+        doubt += equation.bias * max(1 - doubt / told, 0.0) ** 2
+        doubt = min(doubt, self.dispersion)  # a mean residual is no larger than residuals are
+        return gain_of(equation.value, doubt, equation.privacy) * float(equation.value[0])
 
     def estimates(
         self,

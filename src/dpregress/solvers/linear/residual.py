@@ -21,7 +21,6 @@ import numpy as np
 
 from dpregress.accounting import GDP, split
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
-from dpregress.models import GaussianFamily
 from dpregress.public import response
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
@@ -40,7 +39,6 @@ from dpregress.queries import (
     SecondMoment,
     ShortenedRows,
     among,
-    noise_in_mean,
 )
 from dpregress.releases import ANYWHERE
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
@@ -66,7 +64,7 @@ from dpregress.solvers.shared.public_prior import PublicLabels
 from dpregress.solvers.shared.radius_plan import HIDDEN, plan_unlabelled
 from dpregress.solvers.shared.remainder import remainder_share
 from dpregress.solvers.shared.repair import STEPS_FOLLOW, gram_floor, ridge_penalty, solvable
-from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
+from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import shows_lengths
 from dpregress.solvers.shared.unresolved import Way, unresolved_covariance
 from dpregress.solvers.shared.whitening import (
@@ -255,7 +253,7 @@ class Residual(FactSolver):
         levels = Magnitudes.of_sample(weights * fit.residuals).with_hidden_tail(HIDDEN / len(weights))
         dispersion, trusted, taken = fit.dispersion, not fit.unseen, list[Taken]()
         prior = replace(prior, sampling=np.asarray(dispersion / n * np.linalg.inv(gram)))
-        posterior = prior.after(taken)
+        posterior = before = prior.after(taken)
         reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
         told: list[LinearScore] = []
         for turn, spend in enumerate(steps):
@@ -283,7 +281,7 @@ class Residual(FactSolver):
             trusted = trusted and posterior.inflated(step) is posterior
             taken.append(Taken(posterior.coef, step, slack, most_left(step.system, mixed.off, clipped)))
             posterior = prior.after(taken)
-        return self._finished(ask, found, posterior, told, levels, clip, dispersion, kept)
+        return self._finished(ask, found, posterior, told, levels, clip, dispersion, kept, before)
 
     # ------------------------------------------------------------------ without
 
@@ -385,8 +383,12 @@ class Residual(FactSolver):
         clip: float,
         dispersion: float,
         kept: Kept | None,
+        before: Posterior | None = None,
     ) -> Solution:
-        """Release the second moment of scores, and update the intercept by the released mean residual."""
+        """Release the second moment of scores, and update the intercept by the released mean residual.
+
+        ``before`` is what labels tell before the first step.
+        """
         space, mixed, coef, n = found.scores.space, found.scores.mixed, posterior.coef, self.facts.n
         way = Way(coef - told[0].asked, posterior.known)
         hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema, way)
@@ -400,27 +402,16 @@ class Residual(FactSolver):
             remainder, mean = final.remainder(ask, spend, mean, None if kept is None else kept.wider, n)
         query = None if remainder is None else remainder.answer.query
         meat = final.meat(ask, query, self._spend.get("squares"), n)
-        equation = None if mean is None else self._mean_residual(ask, mean, final)
+        equation = None if mean is None else final.mean_residual(ask, mean, n)
         result = final.estimates(told, meat, equation, hidden, n, remainder)
         if remainder is not None and kept is None:  # far rows are predicted by their votes
             coef = coef + replace(remainder, wide=None).move(coef, penalty=self._penalty(space)).value
         if equation is not None:
-            doubt = float(equation.slope[0] @ covariance @ equation.slope[0]) + equation.bias
-            doubt = min(doubt, dispersion)  # a mean residual is no larger than residuals are
-            gain = gain_of(equation.value, doubt, equation.privacy)
-            coef = coef + gain * float(equation.value[0]) * space.constant
+            coef = coef + final.moved(equation, covariance, before) * space.constant
         sampling = dispersion / n * np.linalg.inv(mixed.matrix)
         uncertainty = Uncertainty(posterior.privacy, sampling + covariance + hidden)
         system, reach = self._system(space, mixed.matrix), self.facts.credible_bounds or ANYWHERE
         return Solution(coef, system, space, None, uncertainty, result, reach=reach)
-
-    def _mean_residual(self, ask: Ask, spend: GDP, final: FinalScore) -> MeanEquation:
-        """The released mean residual between wide bounds."""
-        space, coef = final.scores.space, final.coef
-        per_unit = noise_in_mean(MeanResidual.largest_change(-1.0, 1.0), spend, self.facts.n)
-        upper = final.levels.best_clip(lambda clip: per_unit * clip)
-        answer = ask(MeanResidual(space, GaussianFamily, coef, -upper, upper), spend)
-        return final.mean_equation(answer.mean, (per_unit * upper) ** 2, self.facts.n)
 
     def _range(self, levels: Magnitudes) -> float:
         """Half the range of the response: declared, that of public labels, or of the residuals seen."""
