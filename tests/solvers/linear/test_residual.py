@@ -484,6 +484,16 @@ def test_an_endless_penalty_leaves_the_mean(seed: int) -> None:
         assert np.abs(coef).max() < 1e-2  # least squares: 1, 2, 3
 
 
+@pytest.mark.parametrize(("mu", "whole"), [(0.003, False), (0.02, True)])
+def test_a_noisy_gram_matrix_is_not_enough_where_noise_drowns_the_scores(mu: float, whole: bool, seed: int) -> None:
+    """n mu = 15 and 100: its noise is .6 of its eigenvalues with both, that of a score .5 and .08 of the response."""
+    x, y = data(seed, N)
+    known, _ = data(seed + 1, 60)
+    schema = Schema({**BOUNDS, "y": Numeric(-30, 30)})
+    _, questions = run(Residual(facts(N, PublicMoments.from_rows(known), schema), GDP(mu), 0.0), x, y, mu, seed)
+    assert any(isinstance(query, ClippedGradient) for query, _ in questions) is whole
+
+
 def test_clips_bias_a_mean_as_far_as_scores_moved_it() -> None:
     """Labels tell a mean without clips: where scores added nothing to them, nor did their clip."""
     space, known = WhitenedSpace(NAMES, np.eye(4), 2.0, np.zeros(3), intercept=True), np.eye(4)

@@ -90,6 +90,8 @@ _SURELY_PLAIN, _GLANCE = 5_000.0, 0.01
 STEPS, SIZED = (1.0,) * 6 + (3.0,), (0, 1, 3)
 #: If the noise of a step exceeds 1/8 of the reach of y: three steps, one histogram, and more for the mean.
 _FEW, STEPS_FEW, _MEAN_FEW = 8.0, (1.0,) * 3, 0.15
+#: If it exceeds this share of it, gradients of whole rows need a clear Gram matrix.
+_DROWNS = 1 / 3
 #: From about this n mu on, a histogram of residuals is useful.
 _USEFUL = 50.0
 #: The share of the first step that a second Gram matrix costs, if private rows are far from the public ones.
@@ -142,6 +144,8 @@ class Residual(FactSolver):
         self.facts, space = facts, facts.start.space
         self.norms = RowNorms.of(facts.public, space, refined=facts.start.refinements > 0) if norms is None else norms
         self.declared = response.from_bounds(facts.target, facts.schema, space)
+        drowned = score_noise(space, self.norms.median, budget, facts.n) > _DROWNS
+        self._clear = self.labelled or facts.start.refinements > 0 or drowned
         self._squares = meat_share(facts.n, space.order, budget) if robust else 0.0
         self._far = far_share(facts.n, budget, self.far_public) if space.order > space.intercept else 0.0
         shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
@@ -347,8 +351,8 @@ class Residual(FactSolver):
         known = None if self.labelled and self.facts.start.refinements else self.facts.known_rows
         rows = None if known is None else space.whiten(known)
         if known is None or rows is None or not self._may_repeat or not far_apart(moments, rows):
-            mixed, clear = mixed_gram(moments, rows, STEPS_FOLLOW), self.labelled or self.facts.start.refinements > 0
-            scores = linear_scores(self.facts, space, mixed, clear=clear)
+            mixed = mixed_gram(moments, rows, STEPS_FOLLOW)
+            scores = linear_scores(self.facts, space, mixed, clear=self._clear)
             return _Found(scores, self._steps, moments.n)
         again, first = split(self._steps[0], (_AGAIN, 1 - _AGAIN))
         better = rewhitened(space, moments, gram_floor(moments, STEPS_FOLLOW))
