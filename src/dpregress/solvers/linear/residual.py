@@ -144,11 +144,11 @@ class Residual(FactSolver):
         self.facts, space = facts, facts.start.space
         self.norms = RowNorms.of(facts.public, space, refined=facts.start.refinements > 0) if norms is None else norms
         self.declared = response.from_bounds(facts.target, facts.schema, space)
-        drowned = score_noise(space, self.norms.median, budget, facts.n) > _DROWNS
-        self._clear = self.labelled or facts.start.refinements > 0 or drowned
+        noise = score_noise(space, self.norms.median, budget, facts.n)
+        self._clear = self.labelled or facts.start.refinements > 0 or noise > _DROWNS
         self._squares = meat_share(facts.n, space.order, budget) if robust else 0.0
         self._far = far_share(facts.n, budget, self.far_public) if space.order > space.intercept else 0.0
-        shares, steps = self._labelled_shares() if self.labelled else self._shares(budget)
+        shares, steps = self._labelled_shares() if self.labelled else self._shares(budget, noise)
         self._spend, self._steps = allocate_budget(budget, shares, steps)
         self.squares = space.order if self._squares else 0
 
@@ -197,9 +197,8 @@ class Residual(FactSolver):
         }
         return shares, STEPS_LABELLED
 
-    def _shares(self, budget: GDP) -> tuple[dict[str, float], tuple[float, ...]]:
+    def _shares(self, budget: GDP, noise: float) -> tuple[dict[str, float], tuple[float, ...]]:
         start, n_mu = self.facts.start, self.facts.n * budget.mu
-        noise = score_noise(start.space, self.norms.median, budget, self.facts.n)
         few = noise > 1 / _FEW
         levels = min(max((_USEFUL / n_mu) ** 2, _LEVELS), _MOST_LEVELS)
         scale = scale_share(self.facts, budget) if self.declared is None else 0.0
