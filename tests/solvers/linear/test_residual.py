@@ -35,7 +35,8 @@ from dpregress.releases import Histogram, Isotropic, Moments
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import Residual, Solution
 from dpregress.solvers.linear.estimates import FinalScore
-from dpregress.solvers.linear.residual_plan import Sizes, plan_labelled, with_clear_gram
+from dpregress.solvers.linear.residual_plan import plan_labelled, with_clear_gram
+from dpregress.solvers.linear.residual_sizes import Sizes
 from dpregress.solvers.linear.scores import Scores, linear_scores
 from dpregress.solvers.shared.gram import MixedGram, far_apart, mixed_gram
 from dpregress.solvers.shared.magnitudes import Magnitudes

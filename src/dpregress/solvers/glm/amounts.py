@@ -13,7 +13,8 @@ from dpregress.models import Family, GaussianFamily
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, Counted, MeanResidual, ResponseHistogram, noise_in_mean
 from dpregress.solvers.glm.mean_step import TAIL
-from dpregress.solvers.glm.rare_counts import hidden_share, with_hidden
+from dpregress.solvers.glm.rare_counts import hidden_share, may_be_none, with_hidden
+from dpregress.solvers.shared.likely_tail import Looked, nearly_same
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import Magnitudes
 
@@ -36,11 +37,6 @@ def between(facts: PublicFacts, family: Family, mu: float) -> tuple[float, float
     lower, upper = facts.response_bounds
     plain = _PLAIN_OF_FEW if upper <= _FEW and may_be_none(family) else _PLAIN
     return (max(lower, 0.0), upper) if upper > 0 and _BLIND <= facts.n * mu < plain else None
-
-
-def may_be_none(family: Family) -> bool:
-    """Whether a response may be 0."""
-    return bool(family.distribution.possible(np.zeros(1))[0])
 
 
 def _of_amounts(lower: float, upper: float) -> tuple[Vector, Vector, Vector]:
@@ -75,12 +71,15 @@ class Amounts:
         The mean, and its variance.
     values : LikelyValues
     width : ndarray of shape (bins,)
+    counts : bool
+        Whether the response may be 0.
     """
 
     value: float
     variance: float
     values: LikelyValues
     width: Vector
+    counts: bool
 
     @classmethod
     def released(
@@ -126,9 +125,11 @@ class Amounts:
         gain = rough / (rough + noise)
         mean = values.mean + gain * (half + float(found.mean[0]) + sizes.cut(clip) - values.mean)
         least = max(math.sqrt(gain * noise), _SMALLEST * upper)
-        return cls(max(mean, least), gain * noise + max(least - mean, 0.0) ** 2, values, width)
+        return cls(max(mean, least), gain * noise + max(least - mean, 0.0) ** 2, values, width, counts)
 
-    def sizes(self, factor: float) -> Magnitudes:
+    def sizes(self, factor: float) -> Looked:
         """Distances from the mean, times the factor of a score there."""
         found = self.values.sizes(self.value, self.width)
-        return replace(found, size=abs(factor) * found.size)
+        levels = replace(found, size=abs(factor) * found.size)
+        same = not self.counts and nearly_same(self.values.share, 1.0)
+        return Looked(levels, levels.root_mean_square if same else 0.0)

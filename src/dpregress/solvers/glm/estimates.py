@@ -112,6 +112,8 @@ def scored_estimates(
     n: int,
     answer: Answer | None = None,
     wide: Answer | None = None,
+    *,
+    identified: bool = True,
 ) -> Unshrunk:
     """The estimate that explains all scores, and its covariances.
 
@@ -126,6 +128,8 @@ def scored_estimates(
     n : int
     answer, wide : Answer, optional
         The remainder of the last score, and the one with the wider bound.
+    identified : bool, default=True
+        Whether responses are known to vary.
     """
     pairs = list(zip(steps.told, steps.clips, strict=True))
     scores = [replace(score, cut=model.cut_off(score.asked, clip, squares.clipped)) for score, clip in pairs]
@@ -144,7 +148,7 @@ def scored_estimates(
         n=n,
         mean=None if mean is None else mean(squares.dispersion),
         hidden=np.outer(guess, guess),
-        unidentified=unknown,
+        unidentified=unknown if identified else np.eye(order),
         dispersion=squares.dispersion,
         lost=squares.lost,
         remainder=remainder,

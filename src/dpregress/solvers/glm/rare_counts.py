@@ -23,6 +23,11 @@ _MOST_HIDDEN = 0.5
 _EVENT = 0.5
 
 
+def may_be_none(family: Family) -> bool:
+    """Whether a response may be 0."""
+    return bool(family.distribution.possible(np.zeros(1))[0])
+
+
 def hidden_events(family: Family, seen: Histogram) -> float:
     """Rows with an event that noise may hide, as a share of all; 0 if the response is no count."""
     kind = family.distribution

@@ -52,20 +52,21 @@ from dpregress.queries import (
 )
 from dpregress.releases import ANYWHERE
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
-from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between, may_be_none
+from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between
 from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates, untruncated
 from dpregress.solvers.glm.mean_step import MeanStep
-from dpregress.solvers.glm.rare_counts import hidden_events
+from dpregress.solvers.glm.rare_counts import hidden_events, may_be_none
 from dpregress.solvers.glm.rate import START, Rate, again_share, mean_start_share
 from dpregress.solvers.glm.released_information import released_difference, with_difference
 from dpregress.solvers.glm.score_loop import Beginning, LabelsContradicted, take_steps
-from dpregress.solvers.glm.sizes import FAR, SizedModel, released_sizes
+from dpregress.solvers.glm.sizes import FAR, SizedModel, largest_size, released_sizes
 from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
 from dpregress.solvers.shared.asked_remainder import AskedRemainder
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, joint_budget, leaving_steps
 from dpregress.solvers.shared.gram import MixedGram
+from dpregress.solvers.shared.likely_tail import Looked
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.public_fit import LabelledRows, PublicFit, fit_public
 from dpregress.solvers.shared.radius_plan import CLIP
@@ -252,9 +253,11 @@ class ScoreSteps(FactSolver):
         prior = self._prior(space, weak)
         amounts = None if self._between is None else self._amounts(ask, space, self._between)
         coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, amounts or rate)
-        levels = self._levels(ask, space, coef, prior if amounts is None else amounts)
+        most = largest_size(self.family, self.facts.response_bounds, float(space.mean_row(gram) @ coef))
+        look = self._look(ask, space, coef, prior if amounts is None else amounts, most)
+        levels = None if look is None else look.levels
         model = self._model(space, rows, mixed, levels, None if prior is None else prior.rows)
-        sized = SizedModel(ask, model, self._spend.get("sizes"), len(self._steps))
+        sized = SizedModel(ask, model, self._spend.get("sizes"), len(self._steps), look, most)
         penalty = ridge_penalty(space, self.alpha, n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
         begin, beyond = self._begin(model, coef, prior, weak), None
@@ -279,7 +282,8 @@ class ScoreSteps(FactSolver):
             step = MeanStep(self.family, space, rows, levels, n)
             found = step.released(ask, self._spend["mean"], coef, clip)
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
-        estimates = scored_estimates(model, steps, squares, equation, mixed, n, answer, wide)
+        known = model, steps, squares, equation, mixed, n, answer, wide
+        estimates = scored_estimates(*known, identified=sized.vary)
         reach = self._reach(rows, coef, steps.uncertainty) if has_scale(self.family) else ANYWHERE
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach)
 
@@ -363,17 +367,17 @@ class ScoreSteps(FactSolver):
             level -= math.log(exposures.mean)
         return level * space.constant, known.variance
 
-    def _levels(
-        self, ask: Ask, space: WhitenedSpace, coef: Vector, known: PublicFit | Amounts | None
-    ) -> Magnitudes | None:
+    def _look(
+        self, ask: Ask, space: WhitenedSpace, coef: Vector, known: PublicFit | Amounts | None, most: float
+    ) -> Looked | None:
         """Sizes of residuals at the start, from the public rows or released; None if they are bounded anyway."""
         if self.family == BinomialFamily:
             return None
         if isinstance(known, PublicFit):
-            return Magnitudes.of_sample(known.residuals * known.rows.weight)
+            return Looked(Magnitudes.of_sample(known.residuals * known.rows.weight))
         if known is not None:
             return known.sizes(float(self.family.factor(np.array([self.family.link.predictor(known.value)]))[0]))
-        return released_sizes(ask, space, self.family, coef, self._spend["levels"], pooled=True)
+        return released_sizes(ask, space, self.family, coef, self._spend["levels"], most, pooled=True)
 
     def _model(
         self,

@@ -2,28 +2,63 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+
+import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.models import Family
 from dpregress.queries import Ask, ResidualHistogram
-from dpregress.solvers.glm.rare_counts import with_events
+from dpregress.solvers.glm.rare_counts import may_be_none, with_events
 from dpregress.solvers.glm.surrogate_model import FamilyModel, SurrogateModel
-from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
+from dpregress.solvers.shared.likely_tail import Looked, all_the_same, beside, bulk_of
+from dpregress.solvers.shared.magnitudes import EDGES, HALF_BIN, Magnitudes, visible_count
 from dpregress.solvers.shared.truncation import Truncation
 
 #: Half octaves above the largest size seen that sizes may lie.
 FAR = 12
+#: Where the largest size that is seen is so many times the median, some responses are unlike the others.
+_OTHERS = 12.0
 
 
 def released_sizes(
-    ask: Ask, space: WhitenedSpace, family: Family, coef: Vector, spend: GDP, *, pooled: bool = False
-) -> Magnitudes:
-    """Sizes of weighted residuals at these coefficients, with those that the noise may hide."""
+    ask: Ask,
+    space: WhitenedSpace,
+    family: Family,
+    coef: Vector,
+    spend: GDP,
+    most: float,
+    *,
+    pooled: bool = False,
+    before: Looked | None = None,
+) -> Looked:
+    """Sizes of weighted residuals at these coefficients, with those that the noise may hide.
+
+    Of amounts that are nearly all the same, at first or now, a tail is looked for up to the size ``most``.
+    """
     seen = ask(ResidualHistogram(space, family, coef, EDGES), spend)
-    sizes = with_events(Magnitudes.of_histogram(seen, pooled=pooled), family, seen)
-    return sizes.with_hidden_tail(visible_count(seen) / seen.n, FAR)
+    levels = Magnitudes.of_histogram(seen, pooled=pooled)
+    counts, bulk = levels.share * seen.n, 0.0
+    if not may_be_none(family):
+        bulk = bulk_of(counts, levels.size, seen.n, before)
+    tail = beside(counts, levels.size, seen, bulk, most) if 0 < bulk < most else np.zeros(0)
+    if tail.any():
+        counts += tail
+        return Looked(Magnitudes(levels.size, counts / counts.sum(), HALF_BIN), bulk, tail=True)
+    if before is not None and before.tail:
+        return before
+    sizes = with_events(levels, family, seen)
+    return Looked(sizes.with_hidden_tail(visible_count(seen) / seen.n, FAR), bulk)
+
+
+def largest_size(family: Family, bounds: tuple[float, float] | None, predictor: float) -> float:
+    """The largest residual from this predictor that bounds of the response leave."""
+    if bounds is None:
+        return math.inf
+    at = np.array([predictor])
+    return float(np.max(np.abs(np.array(bounds) - family.mean(at))) * np.abs(family.factor(at))[0])
 
 
 class SizedModel:
@@ -40,24 +75,39 @@ class SizedModel:
         Of the second sizes; None if there are none.
     scores : int
         How many there are.
+    first : Looked or None
+        The first sizes; None if residuals are bounded.
+    most : float
+        The largest possible size.
 
     Attributes
     ----------
     model : FamilyModel
         That of the latest score.
+    looks : list of Looked
+        All sizes.
     """
 
-    def __init__(self, ask: Ask, model: FamilyModel, spend: GDP | None, scores: int) -> None:
-        self.model = model
-        self._ask, self._spend, self._place = ask, spend, scores - 1
+    def __init__(
+        self, ask: Ask, model: FamilyModel, spend: GDP | None, scores: int, first: Looked | None, most: float
+    ) -> None:
+        self.model, self.looks = model, [] if first is None else [first]
+        self._ask, self._spend, self._place, self._most = ask, spend, scores - 1, most
 
     def __call__(self, place: int, coef: Vector) -> FamilyModel:
         """The model of this score, from 1 on, which is asked at these coefficients."""
         model = self.model
         if self._spend is not None and place == self._place and isinstance(model, SurrogateModel):
-            sizes = released_sizes(self._ask, model.space, model.family, coef, self._spend)
-            self.model = replace(model, levels=sizes)
+            found = model.space, model.family, coef, self._spend, self._most
+            self.looks.append(released_sizes(self._ask, *found, before=self.looks[0]))
+            self.model = replace(model, levels=self.looks[-1].levels)
         return self.model
+
+    @property
+    def vary(self) -> bool:
+        """Whether responses are known to vary: others than the commonest ones are seen, or residuals do not shrink."""
+        last = self.looks[-1].levels if self.looks else None
+        return last is None or last.largest > _OTHERS * last.median or not all_the_same(self.looks)
 
     def truncation(self, coef: Vector, clip: float) -> Truncation:
         """What weights and this clip take from a score, by the latest model."""

@@ -150,8 +150,10 @@ class FinalScore:
         hidden: Matrix,
         n: int,
         remainder: Remainder | None,
+        *,
+        identified: bool,
     ) -> Unshrunk:
-        """The estimate that explains all scores, and its covariances."""
+        """The estimate that explains all scores, and its covariances; without intervals where responses are unknown."""
         mixed = self.scores.mixed
         slope = self._left if remainder is None else remainder.score.slope
         return unshrunk(
@@ -159,7 +161,7 @@ class FinalScore:
             n=n,
             mean=mean,
             hidden=hidden,
-            unidentified=unidentified_directions(mixed),
+            unidentified=unidentified_directions(mixed) if identified else np.eye(len(self.coef)),
             dispersion=self.dispersion,
             lost=self.truncation.lost(0.0) if remainder is None else remainder.answer.lost,
             remainder=remainder,

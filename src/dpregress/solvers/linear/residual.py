@@ -46,13 +46,13 @@ from dpregress.solvers.linear.estimates import FinalScore
 from dpregress.solvers.linear.far_rows import Kept, far_share, held_back, rescaling
 from dpregress.solvers.linear.one_shot import scale_share
 from dpregress.solvers.linear.residual_plan import (
-    Sizes,
     plan_labelled,
     score_noise,
     start_share,
     uses_labels,
     with_clear_gram,
 )
+from dpregress.solvers.linear.residual_sizes import Sizes
 from dpregress.solvers.linear.scores import LinearScore, Scores, linear_scores
 from dpregress.solvers.linear.start import ResponseStart
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, joint_budget
@@ -254,7 +254,8 @@ class Residual(FactSolver):
         assert prior.labels is not None
         fit, weights = prior.by_labels, space.weights(prior.labels.x)
         levels = Magnitudes.of_sample(weights * fit.residuals).with_hidden_tail(HIDDEN / len(weights))
-        dispersion, trusted, taken = fit.dispersion, not fit.unseen, list[Taken]()
+        sizes = shown = Sizes.of_labels(levels, prior.labels.y)
+        dispersion, trusted, taken = fit.dispersion, not fit.unseen and not shown.tail, list[Taken]()
         prior = replace(prior, sampling=np.asarray(dispersion / n * np.linalg.inv(gram)))
         posterior = before = prior.after(taken)
         reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
@@ -268,14 +269,13 @@ class Residual(FactSolver):
             if look:
                 share = min(max(share, _LEAST_LOOK), _LOOK)
                 cost, spend = split(spend, (share, 1 - share))
-                sizes = Sizes.asked(ask, space, posterior.coef, reach, cost)
+                sizes = Sizes.asked(ask, space, posterior.coef, reach, cost, most=2 * self._range(levels), before=shown)
                 trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.median / usual < _UNLIKE)
                 if not sizes.blind:
                     dispersion = self._dispersion(sizes.levels, space)
             if not trusted and not sizes.blind:
                 levels, reach = sizes.levels, max(reach, sizes.levels.root_mean_square)
-            known = planned if trusted else None
-            clip = scores.planned_clip(posterior.coef, levels, spend, n) if known is None else known
+            clip = planned if trusted and planned else scores.planned_clip(posterior.coef, levels, spend, n)
             if look:
                 clipped = scores.clipped(sizes.levels, clip)
             slack += 0.0 if trusted else clipped**2 / space.order
@@ -284,7 +284,8 @@ class Residual(FactSolver):
             trusted = trusted and posterior.inflated(step) is posterior
             taken.append(Taken(posterior.coef, step, slack, most_left(step.system, mixed.off, clipped)))
             posterior = prior.after(taken)
-        return self._finished(ask, found, posterior, told, levels, clip, dispersion, kept, before)
+        vary = not (shown.blind and sizes.blind)
+        return self._finished(ask, found, posterior, told, levels, clip, dispersion, kept, before, identified=vary)
 
     # ------------------------------------------------------------------ without
 
@@ -305,12 +306,14 @@ class Residual(FactSolver):
         gram, penalty = mixed.matrix, self._penalty(space)
         coef = start.mean * space.constant if space.intercept else np.zeros(space.order)
         prior, taken, beyond = LinearPrior(space, gram, coef, 0.0, start.doubt), list[Taken](), False
-        told, sizes = list[LinearScore](), start.sizes or Sizes.unknown(start.reach)
+        told, sizes, seen = list[LinearScore](), start.sizes or Sizes.unknown(start.reach), list[Sizes]()
         for turn, spend in enumerate(steps):
             spend, kept = self._held_back(ask, found, spend) if turn == len(steps) - 1 else (spend, None)
             if f"levels {turn}" in self._spend:
-                asked = Sizes.likely if start.sizes and not start.outside else Sizes.asked
-                sizes = asked(ask, space, coef, start.reach, self._spend[f"levels {turn}"])
+                sizes = start.looked(
+                    ask, space, coef, self._spend[f"levels {turn}"], 2 * self._range(sizes.levels), sizes
+                )
+                seen.append(sizes)
                 prior = prior.varying(coef, sizes.levels.root_mean_square)
             if not turn:
                 variance = (start.reach / 3) ** 2 if sizes.blind else sizes.levels.root_mean_square**2
@@ -324,8 +327,8 @@ class Residual(FactSolver):
             taken.append(Taken(coef, step, slack, most_left(step.system, mixed.off, score.clipped)))
             posterior = prior.after(taken)
             coef = posterior.coef
-        dispersion = self._dispersion(sizes.levels, space)
-        solution = self._finished(ask, found, posterior, told, sizes.levels, clip, dispersion, kept)
+        spread, vary = self._dispersion(sizes.levels, space), start.shows_others(seen)
+        solution = self._finished(ask, found, posterior, told, sizes.levels, clip, spread, kept, identified=vary)
         return replace(solution, reach=ANYWHERE) if beyond else solution
 
     # ------------------------------------------------------------------ what both share
@@ -387,10 +390,12 @@ class Residual(FactSolver):
         dispersion: float,
         kept: Kept | None,
         before: Posterior | None = None,
+        *,
+        identified: bool = True,
     ) -> Solution:
         """Release the second moment of scores, and update the intercept by the released mean residual.
 
-        ``before`` is what labels tell before the first step.
+        ``before`` is what labels tell before the first step, ``identified`` whether responses are known to vary.
         """
         space, mixed, coef, n = found.scores.space, found.scores.mixed, posterior.coef, self.facts.n
         way = Way(coef - told[0].asked, posterior.known)
@@ -406,7 +411,7 @@ class Residual(FactSolver):
         query = None if remainder is None else remainder.answer.query
         meat = final.meat(ask, query, self._spend.get("squares"), n)
         equation = None if mean is None else final.mean_residual(ask, mean, n)
-        result = final.estimates(told, meat, equation, hidden, n, remainder)
+        result = final.estimates(told, meat, equation, hidden, n, remainder, identified=identified)
         if remainder is not None and kept is None:  # far rows are predicted by their votes
             coef = coef + replace(remainder, wide=None).move(coef, penalty=self._penalty(space)).value
         if equation is not None:

@@ -8,11 +8,9 @@ far beyond the largest public row and residual.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
@@ -20,12 +18,9 @@ from dpregress.coordinates.matrices import definite_inverse
 from dpregress.models import GaussianFamily
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms, positive
-from dpregress.queries import Ask, ClippedScore, MeanResidual, ResidualHistogram, SecondMoment, noise_in_mean
-from dpregress.releases import Histogram, Isotropic
+from dpregress.queries import ClippedScore, MeanResidual, SecondMoment, noise_in_mean
 from dpregress.solvers.shared.budget import has_labels, has_prior
 from dpregress.solvers.shared.gram import spectral_noise
-from dpregress.solvers.shared.likely_values import LikelyValues
-from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, pooled_above, visible_count
 from dpregress.solvers.shared.public_prior import PublicPrior
 from dpregress.solvers.shared.radius_plan import (
     NORM_LEVELS,
@@ -40,12 +35,6 @@ from dpregress.solvers.shared.radius_plan import (
 _CLIP_LEVELS = np.array([0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0])
 #: The weight of the bias on the public rows themselves, which is a noisy estimate.
 _SEEN = 0.5
-#: Chance that an empty bin between known bounds is taken for a full one, in all bins together.
-_FALSE_BIN = 0.01
-#: Bins above the next lower one that is seen from which a bin must be clear.
-_GAP = 6
-#: The number of standard deviations of a bin's noise that may be hidden above the largest size observed.
-_HIDDEN_NOISES = 2.0
 #: Scores are of whole rows if the noise of the Gram matrix, in spectral norm, is at most this share of its mean
 #: eigenvalue; the second where public rows without labels whiten, which show well how long rows are. With labels a
 #: shorter radius is planned, down to the usual one, for less noise; so many are considered.
@@ -56,8 +45,6 @@ _VARIANCE = 0.04
 _FEW_LABELS_TELL = 0.01
 #: For planning the start: the clip of a score as a share of the reach, and the share of the scores in what is left.
 _CLIP_OF_REACH, _STEPS_OF_REST = 0.6, 0.7
-#: Residual histograms reach twenty octaves down from the largest residual, and forty above it: bounds may be wrong.
-_DOWN, _ABOVE = 20, 40
 #: The share of a matrix's trace below which an eigenvalue is rounding.
 _DIGITS = 1e-15
 
@@ -162,69 +149,6 @@ def with_clear_gram(
 def _inverse(rows: Matrix) -> Matrix:
     """The inverse Gram matrix, which may be singular if public rows do not vary in a column scaled by the schema."""
     return definite_inverse(rows.T @ rows / len(rows) + 1e-9 * np.eye(rows.shape[1]), _DIGITS)
-
-
-@dataclass(frozen=True, eq=False)
-class Sizes:
-    """Released sizes of residuals between known bounds; ``blind`` if no bin exceeded the noise."""
-
-    levels: Magnitudes
-    blind: bool
-
-    @classmethod
-    def asked(cls, ask: Ask, space: WhitenedSpace, coef: Vector, reach: float, spend: GDP) -> Sizes:
-        """Of residuals at these coefficients, which are expected to be at most twice the reach."""
-        edges = 2 * reach * 2.0 ** (np.arange(-2 * _DOWN, 2 * _ABOVE + 1) / 2)
-        return cls.of_histogram(ask(ResidualHistogram(space, GaussianFamily, coef, edges), spend), reach)
-
-    @classmethod
-    def likely(cls, ask: Ask, space: WhitenedSpace, coef: Vector, reach: float, spend: GDP) -> Sizes:
-        """Of residuals that are at most as large as the reach, where noise may hide every bin."""
-        edges = reach * 2.0 ** (np.arange(-2 * _DOWN, 1) / 2)
-        sizes = np.sqrt(edges[:-1] * edges[1:])
-        seen = LikelyValues.of(ask(ResidualHistogram(space, GaussianFamily, coef, edges), spend), sizes)
-        return cls(Magnitudes(sizes, seen.share, HALF_BIN), blind=False)
-
-    @classmethod
-    def unknown(cls, reach: float) -> Sizes:
-        """The reach itself."""
-        return cls(Magnitudes(np.array([reach]), np.ones(1)), blind=True)
-
-    @classmethod
-    def of_histogram(cls, histogram: Histogram, reach: float) -> Sizes:
-        """Bins that exceed the noise, plus a tail that may be hidden in it; the reach itself if no bin does.
-
-        Sizes beyond twice the reach are not expected, so there a bin counts only if noise cannot explain it.
-        """
-        assert isinstance(histogram.noise, Isotropic)
-        noise, edges = histogram.noise.sigma, histogram.edges
-        expected = edges[1:] <= 2 * reach * (1 + 1e-9)
-        inside, visible = int(expected.sum()), visible_count(histogram)
-        threshold = -noise * float(ndtri(_FALSE_BIN / max(inside, 1)))
-        seen = histogram.total > np.where(expected, threshold, visible)
-        seen = _with_company(histogram.total, seen, visible)
-        size = np.sqrt(edges[:-1] * edges[1:])
-        if not seen.any():
-            return cls.unknown(reach)
-        counts = np.where(seen, histogram.total, 0.0)
-        counts[:inside] += pooled_above(histogram.total[:inside], seen[:inside], noise)
-        levels = Magnitudes(size, counts / counts.sum(), HALF_BIN).with_hidden_tail(
-            _HIDDEN_NOISES * noise / histogram.n
-        )
-        most = max(2 * reach, float(edges[1:][seen].max()))
-        return cls(replace(levels, size=np.minimum(levels.size, most)), blind=False)
-
-
-def _with_company(total: Vector, seen: NDArray[np.bool_], clear: float) -> NDArray[np.bool_]:
-    """Bins that are seen, but those far above the commonest and the next lower one only if their counts are clear.
-
-    A false one far above ruins a clip.
-    """
-    kept, last = seen.copy(), int(np.argmax(total))
-    for place in (last + 1 + np.flatnonzero(seen[last + 1 :])).tolist():
-        kept[place] = place - last <= _GAP or total[place] > clear
-        last = place if kept[place] else last
-    return kept
 
 
 def score_noise(space: WhitenedSpace, radius: float, budget: GDP, n: int) -> float:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpregress.accounting import GDP
-from dpregress.coordinates import ResponseScale, WhitenedSpace
+from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
 from dpregress.models import GaussianFamily
 from dpregress.queries import Ask, Counted, MeanResidual, ResponseHistogram, noise_in_mean
-from dpregress.solvers.linear.residual_plan import Sizes
+from dpregress.releases import Histogram
+from dpregress.solvers.linear.residual_sizes import Sizes
+from dpregress.solvers.shared.likely_tail import all_the_same, nearly_same
 from dpregress.solvers.shared.likely_values import LikelyValues
-from dpregress.solvers.shared.magnitudes import EDGES, HALF_BIN, Magnitudes
+from dpregress.solvers.shared.magnitudes import EDGES, HALF_BIN, Magnitudes, visible_count
 
 #: Bins between the bounds of a response in which its values are looked for.
 _PLACES = 64
@@ -28,6 +30,38 @@ _NARROW = 0.1
 _DEVIATIONS = 3.0
 #: The upper bound itself is no value beyond it.
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """A released histogram of places.
+
+    Attributes
+    ----------
+    histogram : Histogram
+    value : ndarray of shape (bins,)
+        The places.
+    width : float
+        Of a bin.
+    likely : LikelyValues
+        What it tells.
+    """
+
+    histogram: Histogram
+    value: Vector
+    width: float
+    likely: LikelyValues
+
+    def tail(self, centre: float, n: int) -> Sizes | None:
+        """Distances from the centre where nearly all of n responses are the same, and others stand out together."""
+        total = self.histogram.total
+        if not nearly_same(np.where(total > visible_count(self.histogram), total, 0.0), n):
+            return None
+        distance = np.sqrt((self.value - centre) ** 2 + self.width**2 / 12)
+        order = np.argsort(distance)
+        seen = Sizes(Magnitudes(distance[order], self.likely.share[order]))
+        found = seen.with_tail(replace(self.histogram, total=total[order], n=n))
+        return found if found.tail else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +80,10 @@ class ResponseStart:
         The mean about the centre, and its variance. A mean may lie anywhere within reach if nothing is released.
     outside : bool
         Whether many values are beyond a bound: then a mean may lie anywhere within reach.
+    places : Places or None
+        Of responses, if these were looked for.
+    zero : bool
+        Whether no response but 0 is seen, without bounds.
     """
 
     centre: float
@@ -55,6 +93,13 @@ class ResponseStart:
     mean: float = 0.0
     doubt: float = 0.0
     outside: bool = False
+    places: Places | None = None
+    zero: bool = False
+
+    @property
+    def same(self) -> bool:
+        """Whether responses seem to be nearly all the same."""
+        return self.places is not None and nearly_same(self.places.likely.share, 1.0)
 
     @classmethod
     def of(
@@ -85,8 +130,18 @@ class ResponseStart:
 
     def shows_beyond(self, sizes: Sizes) -> bool:
         """Whether many values lie beyond bounds, also by the sizes of residuals at the mean."""
-        seen, farthest = sizes.levels.seen, self.reach + abs(self.mean) + _DEVIATIONS * self.doubt**0.5
-        return self.outside or float(seen.size[seen.share > 0].max()) > HALF_BIN * farthest
+        farthest = self.reach + abs(self.mean) + _DEVIATIONS * self.doubt**0.5
+        return self.outside or sizes.levels.largest > HALF_BIN * farthest
+
+    def shows_others(self, seen: Sequence[Sizes]) -> bool:
+        """Whether responses are known to vary, also by these sizes of residuals."""
+        return not self.zero and not all_the_same(seen, located=self.same)
+
+    def looked(self, ask: Ask, space: WhitenedSpace, coef: Vector, spend: GDP, most: float, before: Sizes) -> Sizes:
+        """Sizes of residuals at these coefficients, of at most this size, given the latest ones."""
+        if self.sizes and not self.outside and not before.bulk:
+            return Sizes.likely(ask, space, coef, self.reach, spend, same=self.same)
+        return Sizes.asked(ask, space, coef, self.reach, spend, most=most, before=before)
 
     def averaged(self, ask: Ask, space: WhitenedSpace, spend: GDP, n: int) -> ResponseStart:
         """With the released mean response, shrunk towards the centre; ``space`` is centred there."""
@@ -99,7 +154,11 @@ class ResponseStart:
         found = ask(query, spend)
         noise = query.noise(spend, found.n) ** 2 + cut**2
         gain = known / (known + noise) if known else 0.0
-        return replace(self, mean=gain * float(found.mean[0]), doubt=gain * noise)
+        told = replace(self, mean=gain * float(found.mean[0]), doubt=gain * noise)
+        tail = None if self.places is None else self.places.tail(self.centre, found.n)
+        if tail is None:
+            return told
+        return replace(told, sizes=tail, doubt=told.doubt + tail.levels.cut(clip) ** 2)
 
 
 def _located(ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScale, spend: GDP) -> ResponseStart:
@@ -115,18 +174,22 @@ def _located(ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScal
     edges = np.concatenate([[0.0] if below else [], below + inner, [below + 2 * width]])
     value = lower + np.concatenate([[0.0] if below else [], (inner[:-1] + inner[1:]) / 2, [width]])
     found = space.with_response(ResponseScale(target, lower - below))
-    likely = LikelyValues.of(ask(ResponseHistogram(found, edges), spend), value)
+    counts = ask(ResponseHistogram(found, edges), spend)
+    likely = LikelyValues.of(counts, value)
     centre = likely.mean if space.intercept else 0.0
     levels, most = likely.sizes(centre, np.full(len(value), inner[1])), likely.largest_sizes(centre, float(inner[1]))
     if likely.share[-1] + (likely.share[0] if below else 0.0) > _OUTSIDE:
         farthest = max(lower + width - centre, centre - lower)
-        return ResponseStart(centre, farthest, Sizes(levels, blind=False), most, doubt=farthest**2 / 3, outside=True)
+        return ResponseStart(centre, farthest, Sizes(levels), most, doubt=farthest**2 / 3, outside=True)
     doubt = likely.variance + float(inner[1]) ** 2 / 12  # that of a place within its bin too
-    return ResponseStart(centre, _WITHIN * levels.root_mean_square, Sizes(levels, blind=False), most, doubt=doubt)
+    sizes, places = Sizes(levels), Places(counts, value, float(inner[1]), likely)
+    return ResponseStart(centre, _WITHIN * levels.root_mean_square, sizes, most, doubt=doubt, places=places)
 
 
 def _unbounded(ask: Ask, space: WhitenedSpace, target: str, spend: GDP) -> ResponseStart:
     """Twice the largest size of a response without bounds."""
     unscaled = space.with_response(ResponseScale(target))
-    seen = Magnitudes.of_histogram(ask(ResponseHistogram(unscaled, EDGES), spend))
-    return ResponseStart(0.0, 2.0 * 2**0.25 * float(seen.size[seen.share > 0].max()))
+    counts = ask(ResponseHistogram(unscaled, EDGES), spend)
+    seen = Magnitudes.of_histogram(counts)
+    largest = seen.largest
+    return ResponseStart(0.0, 2.0 * HALF_BIN * largest, zero=largest < EDGES[1])

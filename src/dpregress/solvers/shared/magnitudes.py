@@ -117,6 +117,12 @@ class Magnitudes:
         return float(np.sqrt(self.share @ self.size**2))
 
     @property
+    def largest(self) -> float:
+        """The largest size that is seen."""
+        seen = self.seen
+        return float(seen.size[seen.share > 0].max())
+
+    @property
     def logarithm(self) -> tuple[float, float]:
         """Mean and standard deviation of ``log |r|``."""
         logs = np.log(self.size)

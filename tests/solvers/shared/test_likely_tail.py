@@ -1,0 +1,127 @@
+"""A tail beside responses that are nearly all the same, which noise hides bin by bin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpregress import ApproxDP, DPGammaRegressor, DPLinearRegression, Numeric, PublicMoments, Schema
+from dpregress.coordinates import Vector
+from dpregress.solvers.shared.likely_tail import Looked, all_the_same, likely_tail, nearly_same
+from dpregress.solvers.shared.magnitudes import Magnitudes
+
+BINS, ROWS, NOISE = 40, 10_000, 100.0
+SIZE = 2.0 ** (np.arange(BINS) / 2)
+HELD = np.arange(BINS) < 3
+OTHERS = 0.05
+
+
+def counted(tail: float, rng: np.random.Generator) -> Vector:
+    """Noisy counts: nearly all rows in bin 1, and so many in a tail of six bins, each of which noise hides."""
+    counts = np.zeros(BINS)
+    counts[1], counts[18:24] = ROWS - tail, tail / 6
+    return counts + rng.normal(0, NOISE, BINS)
+
+
+def test_a_tail_is_found_in_all_bins_together(seed: int) -> None:
+    """Its 1,200 rows are 200 a bin, two noises; their expected count is right to three tenths, where they are.
+
+    The sum of evidence has the signal 1,200 and a noise of some 140 (8 deviations; 3.5 are needed): 2e-6 at most fail
+    in one of 20 draws to be found at all, and half of the draws would have to (p < 1e-12).
+    """
+    rng = np.random.default_rng(seed)
+    found = np.array([likely_tail(counted(1_200, rng), SIZE, HELD, NOISE, ROWS) for _ in range(20)])
+    assert np.median(found.sum(axis=1)) == pytest.approx(1_200, rel=0.3)
+    middle = np.array([np.average(np.arange(BINS), weights=each) for each in found if each.any()])
+    assert 16 < np.median(middle) < 26
+
+
+def test_noise_is_hardly_ever_a_tail(seed: int) -> None:
+    """Of 400 draws without a tail some three are taken for one; at a rate of .01, more than 25 have p < 1e-9."""
+    rng = np.random.default_rng(seed)
+    assert sum(bool(likely_tail(counted(0, rng), SIZE, HELD, NOISE, ROWS).any()) for _ in range(400)) <= 25
+
+
+def test_nothing_lies_above_the_last_bin() -> None:
+    everything = np.ones(BINS, dtype=bool)
+    assert not likely_tail(np.full(BINS, ROWS / BINS), SIZE, everything, NOISE, ROWS).any()
+    assert not likely_tail(np.full(BINS, 0.0), SIZE, ~everything, NOISE, ROWS).any()
+    assert nearly_same(np.array([1.0, 5.0, 2.0]), 10)
+    assert not nearly_same(np.array([3.0, 1.0, 3.0]), 10)
+
+
+def look(size: float, *, bulk: float = 0.0, tail: bool = False) -> Looked:
+    return Looked(Magnitudes(np.array([size]), np.ones(1)), bulk, tail)
+
+
+def test_residuals_that_shrink_from_look_to_look_are_of_one_value() -> None:
+    first, shrunk, same = look(1.0, bulk=1.2), look(0.1, bulk=1.2), look(0.9, bulk=1.2)
+    assert all_the_same([first, shrunk])
+    assert all_the_same([look(2.0), look(1.0), look(0.1)], located=True)
+    assert not all_the_same([look(1.0), look(0.1)])  # they were never of one size
+    assert not all_the_same([first, same])
+    assert not all_the_same([look(1.0, bulk=1.2, tail=True), shrunk])  # the others are known
+    assert not all_the_same([look(1.0, bulk=9.0), shrunk])  # the others are seen
+    assert all_the_same([look(1.0, bulk=9.0), same, shrunk])  # they were seen, and lost
+    assert not all_the_same([first])
+
+
+def costs(n: int, common: float, rng: np.random.Generator) -> tuple[np.ndarray, Vector]:
+    """Responses nineteen of twenty of which are one value, the others log-normal."""
+    x = rng.normal(size=(n, 3))
+    others = np.exp(x @ [0.5, -0.3, 0.2] + 0.5 * rng.normal(size=n))
+    return x, np.where(rng.random(n) < OTHERS, others, common)
+
+
+def bounded(**response: Numeric) -> Schema:
+    return Schema({**{f"x{place}": Numeric(-6, 6) for place in range(3)}, **response})
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+@pytest.mark.parametrize("public", [False, True])
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0])
+def test_rare_costs_are_covered_or_not_identified(epsilon: float, public: bool, seed: int) -> None:
+    """Estimates were off by hundreds of standard errors, all of them; of 420 fits like these none was off by nine."""
+    rng = np.random.default_rng(seed)
+    x, y = costs(200_000, 0.0, rng)
+    truth = np.linalg.lstsq(np.column_stack([np.ones(len(x)), x]), y, rcond=None)[0]
+    known = PublicMoments.from_rows(x[-300:]) if public else None
+    model = DPLinearRegression(
+        ApproxDP(epsilon, 1e-6), schema=bounded(y=Numeric(0, 30)), public=known, random_state=rng
+    )
+    model.fit(x[:10_000], y[:10_000])
+    errors = np.abs(model.params - truth) / model.bse
+    assert np.all(np.isnan(errors) | (errors < 12))
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_amounts_that_are_nearly_all_the_same_are_covered_or_not_identified(seed: int) -> None:
+    """They were off by a hundred standard errors; of 100 fits like this none was off by 12."""
+    rng = np.random.default_rng(seed)
+    x, y = costs(5_000, 1.0, rng)
+    model = DPGammaRegressor(ApproxDP(1, 1e-6), schema=bounded(y=Numeric(0.001, 60)), random_state=rng).fit(x, y)
+    slope = 0.0330  # of the first column, by maximum likelihood with a million rows
+    error = abs(model.params[1] - slope) / model.bse[1]
+    assert np.isnan(error) or error < 12
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_zeros_without_bounds_identify_nothing(seed: int) -> None:
+    """Nothing but 0 exceeds the noise: a bin with 500 rows has a noise of 150, a threshold of 1,000 (p < 1e-6)."""
+    rng = np.random.default_rng(seed)
+    x, y = costs(10_000, 0.0, rng)
+    model = DPLinearRegression(ApproxDP(0.3, 1e-6), schema=bounded(), random_state=rng)
+    assert np.isnan(model.fit(x, y).bse).all()
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+def test_labels_that_hardly_differ_identify_nothing(seed: int) -> None:
+    """Two public labels of 300 are not 0, and of the private rows one in 500, which noise hides."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(5_300, 3))
+    y = np.zeros(5_300)
+    y[[0, 1, *range(300, 310)]] = 1.0
+    known = PublicMoments.from_rows(x[:300], y[:300])
+    model = DPLinearRegression(ApproxDP(0.1, 1e-6), schema=bounded(y=Numeric(0, 30)), public=known, random_state=rng)
+    model.fit(x[300:], y[300:])
+    assert np.isnan(model.bse).all()
