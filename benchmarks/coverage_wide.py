@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.special import expit
 
+from benchmarks.command import answer_help
 from dpregress import ApproxDP, MarginalsRegression, Schema
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.datasets import folder_table
@@ -194,4 +195,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

@@ -16,6 +16,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.command import answer_help
 from dpregress import ApproxDP, DPPoissonRegressor, PublicMoments
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import SeededNoiseWarning
@@ -67,4 +68,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

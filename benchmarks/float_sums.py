@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from benchmarks.command import answer_help
 from dpregress.coordinates import Vector
 from dpregress.coordinates.exact import TERM_BITS, Grid, column_sums, words_for
 
@@ -68,4 +69,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

@@ -18,6 +18,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.command import answer_help
 from benchmarks.grid import ESTIMATORS
 from dpregress import GDP, PublicMoments
 from dpregress.coordinates import Matrix, Vector
@@ -76,5 +77,6 @@ def main(repeats: int) -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     warnings.simplefilter("ignore", SeededNoiseWarning)
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)

@@ -14,6 +14,7 @@ from unittest.mock import patch
 import numpy as np
 import statsmodels.api as sm
 
+from benchmarks.command import answer_help
 from dpregress import (
     GDP,
     DPGLMRegressor,
@@ -116,4 +117,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.special import expit
 
+from benchmarks.command import answer_help
 from dpregress import ApproxDP, LocalGLM, PublicMoments
 from dpregress.baselines import mean_only, scored_fit
 from dpregress.collector import Study, device_report
@@ -192,4 +193,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

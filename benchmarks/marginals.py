@@ -25,6 +25,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.command import answer_help
 from dpregress import ApproxDP, MarginalsRegression, Schema
 from dpregress.datasets import has_table
 from dpregress.errors import SeededNoiseWarning
@@ -150,4 +151,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.special import softmax
 
+from benchmarks.command import answer_help
 from dpregress import ApproxDP, DPLogisticRegression, PublicMoments
 from dpregress.coordinates import Matrix, Vector
 from dpregress.datasets import folder_table
@@ -109,5 +110,6 @@ def main(splits: int) -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     warnings.simplefilter("ignore", SeededNoiseWarning)
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 8)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.command import answer_help
 from dpregress import GDP, DPLinearRegression, PublicMoments
 from dpregress.mechanisms import SecureSampler
 
@@ -71,4 +72,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

@@ -16,6 +16,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.command import answer_help
 from benchmarks.coverage import FAMILIES, drawn, truth
 from dpregress.coordinates import Matrix, Vector
 from dpregress.models import family_of
@@ -71,4 +72,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.command import answer_help
 from benchmarks.one_shot import memory
 from dpregress import ApproxDP, VerticalRegression
 from dpregress.coordinates import WhitenedSpace
@@ -195,4 +196,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    answer_help(__doc__)
     main()

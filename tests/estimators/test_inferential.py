@@ -220,7 +220,7 @@ def test_the_summary_is_as_statisticians_know_it(models: dict[str, Any]) -> None
     text = str(summary)
     for words in (
         "robust",
-        "df or more",
+        "at least",
         "unshrunk estimate",
         "Predictions use the shrunk estimate, coef_",
         "mu = 1",

@@ -366,9 +366,10 @@ class InferenceMixin:
     def _diagnosed(self) -> Diagnosis:
         self._check_fitted()
         if self.diagnosis_ is None:
+            paid = "pay for them by diagnose(X, y, privacy=..) or fit(.., diagnose=0.02); "
             raise NotAvailable(
-                "deviance, log-likelihood, AIC and BIC are sums over private rows that no fit releases: pay for them "
-                "by diagnose(X, y, privacy=..) or fit(.., diagnose=0.02); compare and wald_test cost nothing"
+                "deviance, log-likelihood, AIC and BIC are sums over private rows that no fit releases: "
+                f"{paid if hasattr(self, 'diagnose') else ''}compare and wald_test cost nothing"
             )
         return self.diagnosis_
 

@@ -70,7 +70,7 @@ class DPRidge(RegressorMixin, CentralModel):
     cov_type : {"robust", "model"}, default="robust"
         The sampling covariance of ``estimates_``: from a released second moment of scores, which takes 1% to 6% of the
         budget and allows for unequal error variances; or from one error variance, which is free (docs/inference.md).
-        Other recipes have no such estimates.
+        Of ``"one-shot"`` it is ``"model"``; ``"paper"`` has no estimates for inference.
     ledger : Ledger, optional
         Charged with the whole budget before any row is read. Without a ledger the spending is not recorded.
     random_state : None, int or numpy Generator

@@ -284,7 +284,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
     def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
         """As of every model, with the guarantee of shuffled messages below that of one message."""
         found = super().summary(level=level, alpha=alpha)
-        hidden = () if self.coef_.any() else ("No slope is told: everybody is predicted the same mean.",)
+        hidden = () if self.coef_.any() else ("Noise hides all slopes: predictions are the mean for everybody.",)
         if self.message_plan_.collectors:
             return found.with_notes(*hidden)
         central, delta = self.shuffled_epsilon(), self._checked_parameters().delta0

@@ -57,13 +57,13 @@ def summary_of(
         *family,
         ("Rows", f"{coefficients.n:,} private records"),
         ("Budget", f"{describe(privacy.budget)}{' (seeded: no protection)' if privacy.seeded else ''}"),
-        ("Total", f"{privacy.promise_in_mu}{', nominally' if privacy.seeded else ''}"),
+        ("Total", f"{privacy.promise_in_mu}{' if the noise were not seeded' if privacy.seeded else ''}"),
     ]
     if estimates is None:
         tables, said = _shrunk_tables(coefficients), [*_SHRUNK]
     else:
         least = float(estimates.degrees_of_freedom.min())
-        reference = "normal" if math.isinf(least) else f"t with {least:.4g} df or more"
+        reference = "normal" if math.isinf(least) else f"t, at least {least:.4g} df"
         facts += [("Covariance", estimates.cov_type), ("Reference", reference)]
         tables, said = estimate_tables(estimates, coefficients, level), [*_UNSHRUNK, *_moved(estimates)]
     guarantee = f"n = {coefficients.n}; {privacy.describe()}."
@@ -80,9 +80,9 @@ def _moved(estimates: Estimates) -> tuple[str, ...]:
     shown = "all of them" if far.all() else ", ".join(names[:_NAMED]) + (" .." if len(names) > _NAMED else "")
     most = float(np.max(estimates.shift[far] / error[far]))
     return (
-        "Rows far out and large residuals count less. If the model is not exact (it misses the mean",
-        "response by a tenth of the residuals' standard deviation), that may move by up to",
-        f"{most:.1f} std err: {shown}.",
+        "Rows far from the centre and large residuals count less. If the model is misspecified (wrong by a",
+        "tenth of the residuals' standard deviation), this may shift estimates by up to",
+        f"{most:.1f} standard errors: {shown}.",
     )
 
 

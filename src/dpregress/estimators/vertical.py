@@ -326,8 +326,8 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
 
     def _no_estimates(self) -> str:
         return (
-            "a binomial VerticalRegression has no estimates for inference, since no release tells whether predictors "
-            'are normal: take family="gaussian"'
+            "a binomial VerticalRegression has no estimates for inference: it is exact for normal predictors only, "
+            'and no release tells whether they are: take family="gaussian"'
         )
 
     def _check_fitted(self) -> None:

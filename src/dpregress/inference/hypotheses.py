@@ -79,7 +79,8 @@ class TTest:
     def __str__(self) -> str:
         names = [plain(label) for label in self.labels]
         width = max(map(len, [*names, "hypothesis"]))
-        header = ("effect", "std err", "t", "P>|t|", "[0.025", "0.975]")
+        ratio = "z" if np.all(np.isinf(self.df)) else "t"
+        header = ("effect", "std err", ratio, f"P>|{ratio}|", "[0.025", "0.975]")
         lines = [f"{'hypothesis':{width}}" + "".join(f"  {name:>11}" for name in header)]
         columns = (self.effect, self.sd, self.tvalue, self.pvalue, *self.conf_int().T)
         for name, effect, *others in zip(names, *columns, strict=True):

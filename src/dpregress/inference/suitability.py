@@ -60,13 +60,13 @@ class Suitability:
 
     def sentences(self) -> tuple[str, ...]:
         """The numbers, and what to mend."""
-        shift = "" if self.shift is None else f", means {self.shift:.2g} sd apart"
+        shift = "" if self.shift is None else f", their means {self.shift:.2g} sd away"
         short = "" if self.shortened is None else f"; {self.shortened:.0%} of the private rows count less"
         first = (
-            f"Public table: condition number {self.condition:.3g} after whitening; private variances",
-            f"{self.narrower:.2g} to {self.wider:.2g} times those of {self.rows:,} public rows{shift}{short}.",
+            f"Public table: {self.rows:,} rows, condition number {self.condition:.3g} after whitening; variances of",
+            f"the private rows are {self.narrower:.2g} to {self.wider:.2g} times as large{shift}{short}.",
         )
-        return (*first, *(self._mends() or ("It suits the private rows.",)))
+        return (*first, *(self._mends() or ("The public rows suit the private ones.",)))
 
     def _mends(self) -> tuple[str, ...]:
         found: list[str] = []
@@ -76,7 +76,7 @@ class Suitability:
                 "These were left out: the fit is by the schema.",
             ]
         elif self.rows < _ROWS_OF_A_COLUMN * self.columns:
-            found += ["The public rows are few for so many columns: give more of them."]
+            found += [f"{self.rows:,} public rows are few for {self.columns:,} columns: give more of them."]
         elif self.narrower < 1 / _RATIO or self.wider > _RATIO or (self.shift or 0.0) > _SHIFT:
             found += [
                 "The public rows are unlike the private ones: give rows of the same population, or",

@@ -277,6 +277,8 @@ def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
     path = Path(path) / "model.json" if Path(path).is_dir() else Path(path)
     try:
         record = parsed(path.read_text(encoding="utf-8"))
+        if not isinstance(record, dict) or "format" not in record:
+            raise InvalidInput("not a model file: give the model.json of a fit")
         if record["format"] != _FORMAT:
             raise InvalidInput(f"{shown(path)} is of format {record['format']!r}, not {_FORMAT!r}")
         return read(record)
