@@ -327,9 +327,9 @@ def summary(path: Path) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 each = np.nanmean(hit, axis=0)
-            figures += [f"{np.nanmean(hit):.3f}", f"{np.nanmin(each):.2f}"]
-        length = np.array([record["length"] for record in records], dtype=float)
-        median = np.nanmedian(np.where(known, length, np.nan)) if np.isfinite(length).any() else np.nan
+                figures += [f"{np.nanmean(hit):.3f}", f"{np.nanmin(each):.2f}"]
+        length = np.where(known, np.array([record["length"] for record in records], dtype=float), np.nan)
+        median = np.nanmedian(length) if np.isfinite(length).any() else np.nan
         without = np.array([record.get("plain", [None]) for record in records], dtype=float)
         table.add_row(
             cell.design, f"{cell.n:,}", cell.public, f"{cell.mu:g}", str(len(records)), *figures,
