@@ -45,7 +45,7 @@ def test_a_schema_alone_is_not_worse_than_the_mean(epsilon: float) -> None:
     model = LocalGLM(ApproxDP(epsilon, 1e-6), family="gaussian", schema=schema_of(20), random_state=1)
     assert loss(model.fit(x, y), x, y) <= 1.01
     assert model.privacy_.promise == PureDP(epsilon)
-    assert "everybody is predicted the same mean" in str(model.summary())
+    assert "predictions are the mean for everybody" in str(model.summary())
     assert np.isfinite(model.coefficients_.standard_error).all()
 
 
