@@ -173,16 +173,15 @@ def checked_share(share: Any) -> float:
     return float(share)
 
 
+_OFFERED = "a diagnosis is offered for numeric responses and for two classes"
 #: Why a model of several classes has no diagnosis.
-SEVERAL = "a diagnosis is offered for numeric responses and for two classes: fit two of the classes"
+SEVERAL = f"{_OFFERED}: fit two of the classes"
 
 
 def check_diagnosable(response: ResponseModel) -> None:
     """Refuse survival models and models of several classes, before anything is charged."""
     if response.family == SURVIVAL:
-        raise NotAvailable(
-            "a diagnosis is offered for numeric responses and for two classes: a survival model has none"
-        )
+        raise NotAvailable(f"{_OFFERED}: a survival model has none")
     if response.family == MULTINOMIAL:
         raise NotAvailable(SEVERAL)
 

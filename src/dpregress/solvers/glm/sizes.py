@@ -13,8 +13,8 @@ from dpregress.models import Family
 from dpregress.queries import Ask, ResidualHistogram
 from dpregress.solvers.glm.rare_counts import may_be_none, with_events
 from dpregress.solvers.glm.surrogate_model import FamilyModel, SurrogateModel
-from dpregress.solvers.shared.likely_tail import Looked, all_the_same, beside, bulk_of
-from dpregress.solvers.shared.magnitudes import EDGES, HALF_BIN, Magnitudes, visible_count
+from dpregress.solvers.shared.likely_tail import Looked, all_the_same, bulk_of, with_tail_beside
+from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 from dpregress.solvers.shared.truncation import Truncation
 
 #: Half octaves above the largest size seen that sizes may lie.
@@ -43,10 +43,9 @@ def released_sizes(
     counts, bulk = levels.share * seen.n, 0.0
     if not may_be_none(family):
         bulk = bulk_of(counts, levels.size, seen.n, before)
-    tail = beside(counts, levels.size, seen, bulk, most) if 0 < bulk < most else np.zeros(0)
-    if tail.any():
-        counts += tail
-        return Looked(Magnitudes(levels.size, counts / counts.sum(), HALF_BIN), bulk, tail=True)
+    longer = with_tail_beside(counts, levels.size, seen, bulk, most)
+    if longer is not None:
+        return Looked(longer, bulk, tail=True)
     if before is not None and before.tail:
         return before
     sizes = with_events(levels, family, seen)

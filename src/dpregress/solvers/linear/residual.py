@@ -275,7 +275,7 @@ class Residual(FactSolver):
                     dispersion = self._dispersion(sizes.levels, space)
             if not trusted and not sizes.blind:
                 levels, reach = sizes.levels, max(reach, sizes.levels.root_mean_square)
-            clip = planned if trusted and planned else scores.planned_clip(posterior.coef, levels, spend, n)
+            clip = planned if trusted and planned is not None else scores.planned_clip(posterior.coef, levels, spend, n)
             if look:
                 clipped = scores.clipped(sizes.levels, clip)
             slack += 0.0 if trusted else clipped**2 / space.order

@@ -14,7 +14,7 @@ from dpregress.models import GaussianFamily
 from dpregress.public.root import FEWEST_UNLIKE, unlike_most
 from dpregress.queries import Ask, ResidualHistogram
 from dpregress.releases import Histogram, Isotropic
-from dpregress.solvers.shared.likely_tail import NEARLY_SAME, Looked, beside, bulk_of, likely_tail
+from dpregress.solvers.shared.likely_tail import NEARLY_SAME, Looked, bulk_of, likely_tail, with_tail_beside
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, pooled_above, visible_count
 
@@ -46,7 +46,7 @@ class Sizes(Looked):
         spend: GDP,
         *,
         most: float,
-        before: Sizes | None = None,
+        before: Sizes,
     ) -> Sizes:
         """Of residuals at these coefficients, which are expected to be at most twice the reach.
 
@@ -56,7 +56,7 @@ class Sizes(Looked):
         edges = 2 * reach * 2.0 ** (np.arange(-2 * _DOWN, 2 * _ABOVE + 1) / 2)
         found = ask(ResidualHistogram(space, GaussianFamily, coef, edges), spend)
         sizes = cls.of_histogram(found, reach, most=most, before=before)
-        return before if before is not None and before.tail and not sizes.tail else sizes
+        return before if before.tail and not sizes.tail else sizes
 
     @classmethod
     def likely(cls, ask: Ask, space: WhitenedSpace, coef: Vector, reach: float, spend: GDP, *, same: bool) -> Sizes:
@@ -105,10 +105,9 @@ class Sizes(Looked):
             return cls.unknown(reach)
         counts = np.where(seen, histogram.total, 0.0)
         bulk = bulk_of(counts, size, histogram.n, before)
-        tail = beside(counts, size, histogram, bulk, most) if 0 < bulk < most else np.zeros(0)
-        if tail.any():
-            counts += tail
-            return cls(Magnitudes(size, counts / counts.sum(), HALF_BIN), bulk=bulk, tail=True)
+        longer = with_tail_beside(counts, size, histogram, bulk, most)
+        if longer is not None:
+            return cls(longer, bulk=bulk, tail=True)
         counts[:inside] += pooled_above(histogram.total[:inside], seen[:inside], noise)
         levels = Magnitudes(size, counts / counts.sum(), HALF_BIN).with_hidden_tail(
             _HIDDEN_NOISES * noise / histogram.n

@@ -21,7 +21,7 @@ from scipy.special import ndtr
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.releases import Histogram, Isotropic
-from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes
 
 #: The share of rows in two bins side by side from which responses are nearly all the same.
 NEARLY_SAME = 0.6
@@ -88,8 +88,8 @@ def bulk_of(counts: Vector, size: Vector, n: int, before: Looked | None) -> floa
     return float(size[counts > 0].max()) if nearly_same(counts, n) else 0.0
 
 
-def beside(counts: Vector, size: Vector, histogram: Histogram, bulk: float, most: float) -> Vector:
-    """Expected counts of a tail beside the bulk, up to the size ``most``; all 0 if noise may explain it.
+def with_tail_beside(counts: Vector, size: Vector, histogram: Histogram, bulk: float, most: float) -> Magnitudes | None:
+    """Sizes with a tail beside the bulk, up to the size ``most``; None without a bulk, or if noise may explain a tail.
 
     Parameters
     ----------
@@ -100,12 +100,18 @@ def beside(counts: Vector, size: Vector, histogram: Histogram, bulk: float, most
     histogram : Histogram
     bulk, most : float
     """
+    if not 0 < bulk < most:
+        return None
     assert isinstance(histogram.noise, Isotropic)
-    found, possible, seen = np.zeros(len(counts)), size < most, size[counts > 0]
+    possible, seen = size < most, size[counts > 0]
     held = (size >= seen.min() / _BELOW) & (size <= max(bulk, _FLANK * float(seen.max())))
     inside = histogram.total[possible], size[possible], held[possible]
-    found[possible] = likely_tail(*inside, histogram.noise.sigma, histogram.n)
-    return found
+    tail = likely_tail(*inside, histogram.noise.sigma, histogram.n)
+    if not tail.any():
+        return None
+    found = counts.copy()
+    found[possible] += tail
+    return Magnitudes(size, found / found.sum(), HALF_BIN)
 
 
 def likely_tail(total: Vector, size: Vector, held: NDArray[np.bool_], noise: float, n: int) -> Vector:
