@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from dpregress import ApproxDP, DPGammaRegressor, DPLinearRegression, Numeric, PublicMoments, Schema
-from dpregress.coordinates import Vector
+from dpregress.coordinates import Vector, WhitenedSpace
+from dpregress.releases import Histogram, Isotropic
+from dpregress.solvers.linear.residual_sizes import Sizes
 from dpregress.solvers.shared.likely_tail import Looked, all_the_same, likely_tail, nearly_same
 from dpregress.solvers.shared.magnitudes import Magnitudes
 
@@ -64,6 +66,17 @@ def test_residuals_that_shrink_from_look_to_look_are_of_one_value() -> None:
     assert not all_the_same([look(1.0, bulk=9.0), shrunk])  # the others are seen
     assert all_the_same([look(1.0, bulk=9.0), same, shrunk])  # they were seen, and lost
     assert not all_the_same([first])
+
+
+def test_a_tail_is_no_longer_than_the_response_allows() -> None:
+    """Bins reach forty octaves further, and the range of a response without bounds is that of its sizes."""
+    edges = 2.0 ** (np.arange(41) / 2)
+    counts = np.zeros(40)
+    counts[1], counts[12:18] = 9_000.0, 167.0
+    space = WhitenedSpace(("a",), np.eye(1), 1.0, np.zeros(1))
+    found = Sizes.of_histogram(Histogram(counts, ROWS, Isotropic(50.0), (), space, edges), 2.0, most=1_024.0)
+    assert found.tail
+    assert found.levels.size.max() == 1_024.0
 
 
 def costs(n: int, common: float, rng: np.random.Generator) -> tuple[np.ndarray, Vector]:

@@ -107,7 +107,7 @@ class Sizes(Looked):
         bulk = bulk_of(counts, size, histogram.n, before)
         longer = with_tail_beside(counts, size, histogram, bulk, most)
         if longer is not None:
-            return cls(longer, bulk=bulk, tail=True)
+            return cls(replace(longer, size=np.minimum(longer.size, most)), bulk=bulk, tail=True)
         counts[:inside] += pooled_above(histogram.total[:inside], seen[:inside], noise)
         levels = Magnitudes(size, counts / counts.sum(), HALF_BIN).with_hidden_tail(
             _HIDDEN_NOISES * noise / histogram.n
