@@ -56,7 +56,7 @@ DESIGNS = (
     "linear", "linear t5", "linear heteroscedastic", "linear skewed", "linear quadratic", "linear shifted",
     "linear rare 0", "linear rare 1", "linear rare 3", "linear rare 30", "linear missing", "linear skewed-columns",
     "linear lognormal", "linear concave", "linear alike",
-    "logistic", "logistic quadratic", "poisson", "poisson overdispersed", "gamma", "gamma alike",
+    "logistic", "logistic quadratic", "poisson", "poisson overdispersed", "poisson alike", "gamma", "gamma alike",
     "multinomial", "multinomial quadratic",
     "linear folded", "logistic folded", "poisson folded", "gamma folded", "multinomial folded",
 )  # fmt: skip
@@ -71,6 +71,8 @@ _LOGNORMAL = {"skewed-columns": 0.5, "lognormal": 1.0, "concave": 1.0}
 _FAR, _FAR_SHARE = 8.0, 0.02
 #: The share of responses that are not the commonest value, of designs in which the others are alike.
 _OTHERS = 0.05
+#: The mean of others that are counts.
+_EVENTS = 7.0
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,8 @@ def drawn(design: str, n: int, rng: np.random.Generator, *, shift: float = 0.0) 
         eta = eta + x[:, 0] - 2 * np.sqrt(x[:, 0])
     if kind == "alike":
         others = np.exp(0.3 * eta + 0.5 * rng.normal(size=n))
+        if model == "poisson":
+            others = rng.poisson(_EVENTS * others).astype(float)
         return x, np.where(rng.random(n) < _OTHERS, others, float(model == "gamma"))
     if model == "linear":
         return x, eta + (ERRORS[kind](rng, x) if kind in ERRORS else rng.normal(size=n))

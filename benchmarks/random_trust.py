@@ -1,12 +1,16 @@
 """Fits to random tables where users, parties or released marginals stand in for a curator.
 
     python -m benchmarks.random_trust [--trust local,vertical,marginals] [--seeds 0:130] [--jobs 2] [--out rows.csv]
+    python -m benchmarks.random_trust --tables sgemm,bank [--most 46000] [--seeds 0:5] ..
 
 The tables are those of :mod:`benchmarks.random_tables`; Gamma tables, and counts among parties, are left out. Users
 answer at epsilon 1, 2 and 5, two and three parties release at 1 and 3, marginals at .1, 1 and 3; delta is 1e-6. A
 figure is the held-out mean deviance of a fit over that of the mean of the private rows, with labels over the better of
 that and the public-only fit; neither is private. The deviances of a fit, of public rows alone and of the mean over that
 of the fit without privacy are in the rows of --out.
+
+With --tables the rows are those of named tables of :mod:`benchmarks.grid`, or of at most so many of their rows; seeds
+are splits, and figures are deviances over that of the fit without privacy: the median and the worst split.
 """
 
 from __future__ import annotations
@@ -24,8 +28,9 @@ import numpy as np
 import pandas as pd
 from rich.progress import track
 
-from benchmarks.grid import DELTA, LinearFit, Parts, deviance, least_squares, mean_only, scored_fit
+from benchmarks.grid import DELTA, LinearFit, Parts, deviance, least_squares, loaded, mean_only, scored_fit
 from benchmarks.random_tables import over_trivial, parts_of
+from benchmarks.tables import ENTRIES
 from dpregress import ApproxDP, Categorical, LocalGLM, MarginalsRegression, Numeric, Schema, VerticalRegression
 from dpregress.coordinates import Vector
 from dpregress.errors import DPRegressError
@@ -86,9 +91,9 @@ def predicted(model: Any, parts: Parts) -> Vector:
     return np.asarray(model.predict(table), dtype=float)
 
 
-def run(seed: int, trust: str) -> list[dict[str, Any]]:
-    """All fits to the table of a seed, with what is trivial and what is not private."""
-    parts = parts_of(seed)
+def run(seed: int, trust: str, table: str | None = None, most: int | None = None) -> list[dict[str, Any]]:
+    """All fits to the table of a seed, or to a split of a named one, with what is trivial and what is not private."""
+    parts = parts_of(seed) if table is None else Parts.of(ENTRIES[table], loaded(table, most), seed)
     (x, y), (held, truth), family = parts.rows(parts.private), parts.rows(parts.held_out), parts.family
     plain = least_squares(x, y) if parts.entry.family == "gaussian" else scored_fit(x, y, family)
     mean = LinearFit(np.zeros(x.shape[1]), float(family.link.predictor(mean_only(x, y).intercept)))
@@ -106,7 +111,8 @@ def run(seed: int, trust: str) -> list[dict[str, Any]]:
                 error = str(refused)
             rows.append(
                 {
-                    "seed": seed, "trust": trust, "knows": knows, "family": parts.entry.family, "epsilon": epsilon,
+                    "seed": seed, "table": table or "random", "trust": trust, "knows": knows,
+                    "family": parts.entry.family, "epsilon": epsilon,
                     "n": len(x), "columns": x.shape[1], "public": parts.public.num_rows, "ratio": found / best,
                     "public_only": public / best, "trivial": trivial / best, "error": error,
                 }
@@ -120,6 +126,17 @@ def lines(rows: pd.DataFrame) -> Iterator[str]:
     for (knows, family, epsilon), cell in rows.groupby(["knows", "family", "epsilon"]):
         if cell.over.notna().any():
             yield f"{knows:10} {family:8} epsilon {epsilon:<4g} {distribution(cell)}"
+
+
+def split_lines(rows: pd.DataFrame) -> Iterator[str]:
+    """Deviances over that of the fit without privacy, by table, kind and epsilon."""
+    for (table, knows, epsilon), cell in rows.groupby(["table", "knows", "epsilon"], sort=False):
+        refused = f", refused {cell.ratio.isna().sum()}" if cell.ratio.isna().any() else ""
+        yield (
+            f"{table:10} n {cell.n.iloc[0]:,} d {cell['columns'].iloc[0]} {knows:10} epsilon {epsilon:<4g} "
+            f"{len(cell)} splits: median {cell.ratio.median():.3f}, worst {cell.ratio.max():.3f}, public only "
+            f"{cell.public_only.median():.3f}, mean {cell.trivial.median():.3f}{refused}"
+        )
 
 
 def distribution(cell: pd.DataFrame) -> str:
@@ -138,22 +155,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trust", type=lambda text: tuple(text.split(",")), default=tuple(EPSILONS))
     parser.add_argument("--seeds", default="0:130", help="first:last, without the last")
+    parser.add_argument("--tables", type=lambda text: tuple(text.split(",")), default=(None,), help="of the grid")
+    parser.add_argument("--most", type=int, help="at most so many rows of a named table")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, help="CSV file of all rows")
     options = parser.parse_args(arguments)
     seeds = range(*map(int, options.seeds.split(":")))
-    for trust in options.trust:
-        if trust not in EPSILONS:
-            parser.error(f"--trust takes {', '.join(EPSILONS)}, not {trust!r}")
+    for option, names, known in (("trust", options.trust, EPSILONS), ("tables", options.tables, (None, *ENTRIES))):
+        for name in names:
+            if name not in known:
+                parser.error(f"--{option} takes {', '.join(filter(None, known))}, not {name!r}")
     found = []
     with ProcessPoolExecutor(options.jobs) as pool:
         for trust in options.trust:
-            each = track(pool.map(partial(run, trust=trust), seeds), trust, len(seeds), transient=True)
-            rows = pd.DataFrame([row for rows in each for row in rows])
-            found.append(rows)
             print(f"{trust}:")
-            for line in lines(rows):
-                print(line)
+            for table in options.tables:
+                one = partial(run, trust=trust, table=table, most=options.most)
+                each = track(pool.map(one, seeds), table or trust, len(seeds), transient=True)
+                rows = pd.DataFrame([row for rows in each for row in rows])
+                found.append(rows)
+                for line in lines(rows) if table is None else split_lines(rows):
+                    print(line, flush=True)
     if options.out is not None:
         whole = pd.concat(found)
         whole.to_csv(options.out, index=False)

@@ -12,7 +12,7 @@ from dpregress.errors import SeededNoiseWarning
 from dpregress.models import GammaFamily, PoissonFamily
 from dpregress.releases import Histogram, Isotropic
 from dpregress.solvers.glm.amounts import of_counts
-from dpregress.solvers.glm.rare_counts import hidden_events, with_events, with_hidden
+from dpregress.solvers.glm.rare_counts import hidden_events, likely_mean, with_events, with_hidden
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 
@@ -38,6 +38,19 @@ def test_events_that_nobody_sees_have_size_one() -> None:
     assert sizes.size[-1] == 1
     assert sizes.share[-1] == pytest.approx(hidden_events(PoissonFamily, seen(0)))
     assert sizes.share.sum() == pytest.approx(1)
+
+
+def test_a_tail_of_events_counts_in_the_mean() -> None:
+    """Noise of 250 rows hides each of five bins with 750, and a threshold of 1,500 is not reached."""
+    space = WhitenedSpace((), np.eye(1), 2.0, np.zeros(0), intercept=True)
+    total, first = np.zeros(len(EDGES) - 1), int(np.searchsorted(EDGES, 4.0))
+    total[0], total[first : first + 5] = N - 3_750, 750.0
+    histogram = Histogram(total, N, Isotropic(250.0), (), space, EDGES)
+    events = 750 / N * np.sqrt(EDGES[first : first + 5] * EDGES[first + 1 : first + 6]).sum()
+    assert Magnitudes.of_histogram(histogram).mean < 1e-20
+    assert likely_mean(PoissonFamily, histogram, (0.0, 100.0)) == pytest.approx(events, rel=0.3)
+    nothing = Histogram(np.where(total > N / 2, float(N), 0.0), N, Isotropic(250.0), (), space, EDGES)
+    assert likely_mean(PoissonFamily, nothing, (0.0, 100.0)) == hidden_events(PoissonFamily, nothing)
 
 
 def test_events_that_are_seen_are_left_as_they_are() -> None:

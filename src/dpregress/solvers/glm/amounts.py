@@ -14,7 +14,7 @@ from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, Counted, MeanResidual, ResponseHistogram, noise_in_mean
 from dpregress.solvers.glm.mean_step import TAIL
 from dpregress.solvers.glm.rare_counts import hidden_share, may_be_none, with_hidden
-from dpregress.solvers.shared.likely_tail import Looked, nearly_same
+from dpregress.solvers.shared.likely_tail import NEARLY_SAME, Looked, nearly_same
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import Magnitudes
 
@@ -26,6 +26,8 @@ _FEW, _PLAIN_OF_FEW = 20.0, 2000.0
 _DEEPEST, _LEAST_DEEP, _COUNTS = 40, 12, 40
 #: The mean by the histogram alone is off by this share of itself.
 ROUGH = 0.5
+#: Others are seen from so many times the commonest amount, and may be hidden up to more than so many times a clip.
+_APART, _ROOM = 8.0, 4.0
 #: A mean is no smaller than this share of the upper bound.
 _SMALLEST = 1e-12
 
@@ -73,6 +75,8 @@ class Amounts:
     width : ndarray of shape (bins,)
     counts : bool
         Whether the response may be 0.
+    hides : bool
+        Whether noise may hide amounts that decide on the mean: nearly all are the same, and bounds leave far more.
     """
 
     value: float
@@ -80,6 +84,7 @@ class Amounts:
     values: LikelyValues
     width: Vector
     counts: bool
+    hides: bool
 
     @classmethod
     def released(
@@ -125,11 +130,14 @@ class Amounts:
         gain = rough / (rough + noise)
         mean = values.mean + gain * (half + float(found.mean[0]) + sizes.cut(clip) - values.mean)
         least = max(math.sqrt(gain * noise), _SMALLEST * upper)
-        return cls(max(mean, least), gain * noise + max(least - mean, 0.0) ** 2, values, width, counts)
+        commonest = int(np.argmax(values.share))
+        alone = not counts and values.share[commonest] > NEARLY_SAME and clip < _APART * value[commonest]
+        variance = gain * noise + max(least - mean, 0.0) ** 2
+        return cls(max(mean, least), variance, values, width, counts, alone and upper > _ROOM * clip)
 
     def sizes(self, factor: float) -> Looked:
         """Distances from the mean, times the factor of a score there."""
         found = self.values.sizes(self.value, self.width)
         levels = replace(found, size=abs(factor) * found.size)
         same = not self.counts and nearly_same(self.values.share, 1.0)
-        return Looked(levels, levels.root_mean_square if same else 0.0)
+        return Looked(levels, levels.root_mean_square if same else 0.0, hides=self.hides)

@@ -6,12 +6,14 @@ without an event, and no score could say otherwise.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from dpregress.models import Family
 from dpregress.releases import Histogram
+from dpregress.solvers.shared.likely_tail import bulk_of, with_tail_beside
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import Magnitudes, visible_count
 
@@ -20,7 +22,7 @@ _EXPECTED = 0.5
 #: The most of all rows that hidden events are.
 _MOST_HIDDEN = 0.5
 #: Where sizes as large as this are seen, some are of rows with an event.
-_EVENT = 0.5
+EVENT = 0.5
 
 
 def may_be_none(family: Family) -> bool:
@@ -33,6 +35,15 @@ def hidden_events(family: Family, seen: Histogram) -> float:
     kind = family.distribution
     counts = kind.fixed_dispersion and bool(kind.possible(np.array([0.0, 2.0])).all())
     return hidden_share(seen) if counts else 0.0
+
+
+def likely_mean(family: Family, seen: Histogram, bounds: tuple[float, float] | None) -> float:
+    """The mean response by a histogram of sizes, with a tail beside a commonest one and events that noise may hide."""
+    levels, most = Magnitudes.of_histogram(seen), math.inf if bounds is None else bounds[1]
+    counts = levels.share * seen.n
+    bulk = bulk_of(counts, levels.size, seen.n, None)
+    longer = with_tail_beside(counts, levels.size, seen, bulk, most, EVENT * may_be_none(family))
+    return max((levels if longer is None else longer).mean, hidden_events(family, seen))
 
 
 def hidden_share(seen: Histogram) -> float:
@@ -54,7 +65,7 @@ def with_hidden(values: LikelyValues, hidden: float) -> LikelyValues:
 def with_events(sizes: Magnitudes, family: Family, seen: Histogram) -> Magnitudes:
     """Sizes of residuals, with those of hidden events where none is seen."""
     hidden = hidden_events(family, seen)
-    if not hidden or float(sizes.size[sizes.share > 0].max()) >= _EVENT:
+    if not hidden or float(sizes.size[sizes.share > 0].max()) >= EVENT:
         return sizes
     share = np.append(sizes.share * (1 - hidden), hidden)
     return Magnitudes(np.append(sizes.size, 1.0), share, sizes.most)

@@ -57,7 +57,7 @@ from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates, untruncated
 from dpregress.solvers.glm.mean_step import MeanStep
-from dpregress.solvers.glm.rare_counts import hidden_events, may_be_none
+from dpregress.solvers.glm.rare_counts import likely_mean, may_be_none
 from dpregress.solvers.glm.rate import START, Rate, again_share, mean_start_share
 from dpregress.solvers.glm.released_information import released_difference, with_difference
 from dpregress.solvers.glm.score_loop import Beginning, LabelsContradicted, take_steps
@@ -360,7 +360,7 @@ class ScoreSteps(FactSolver):
             return np.zeros(space.order), 0.0
         if known is None:
             seen = ask(ResponseHistogram(space, EDGES), self._spend["start"])
-            mean = max(Magnitudes.of_histogram(seen).mean, hidden_events(self.family, seen))
+            mean = likely_mean(self.family, seen, self.facts.response_bounds)
             known = Rate(mean, (ROUGH * mean) ** 2)
         level = self.family.link.predictor(known.value)
         if exposures is not None:  # the link is the logarithm: the overall rate

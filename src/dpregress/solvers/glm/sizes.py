@@ -11,7 +11,7 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.models import Family
 from dpregress.queries import Ask, ResidualHistogram
-from dpregress.solvers.glm.rare_counts import may_be_none, with_events
+from dpregress.solvers.glm.rare_counts import EVENT, may_be_none, with_events
 from dpregress.solvers.glm.surrogate_model import FamilyModel, SurrogateModel
 from dpregress.solvers.shared.likely_tail import Looked, all_the_same, bulk_of, with_tail_beside
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
@@ -36,14 +36,13 @@ def released_sizes(
 ) -> Looked:
     """Sizes of weighted residuals at these coefficients, with those that the noise may hide.
 
-    Of amounts that are nearly all the same, at first or now, a tail is looked for up to the size ``most``.
+    Of responses that are nearly all the same, at first or now, a tail is looked for up to the size ``most``.
     """
     seen = ask(ResidualHistogram(space, family, coef, EDGES), spend)
     levels = Magnitudes.of_histogram(seen, pooled=pooled)
-    counts, bulk = levels.share * seen.n, 0.0
-    if not may_be_none(family):
-        bulk = bulk_of(counts, levels.size, seen.n, before)
-    longer = with_tail_beside(counts, levels.size, seen, bulk, most)
+    counts = levels.share * seen.n
+    bulk = bulk_of(counts, levels.size, seen.n, before)
+    longer = with_tail_beside(counts, levels.size, seen, bulk, most, EVENT * may_be_none(family))
     if longer is not None:
         return Looked(longer, bulk, tail=True)
     if before is not None and before.tail:
@@ -105,8 +104,11 @@ class SizedModel:
     @property
     def vary(self) -> bool:
         """Whether responses are known to vary: others than the commonest ones are seen, or residuals do not shrink."""
-        last = self.looks[-1].levels if self.looks else None
-        return last is None or last.largest > _OTHERS * last.median or not all_the_same(self.looks)
+        if not self.looks or may_be_none(self.model.family):  # a count that is not 0 is seen apart from the others
+            return True
+        last = self.looks[-1]
+        spread = last.levels.largest > _OTHERS * last.levels.median
+        return not last.hides and (spread or not all_the_same(self.looks))
 
     def truncation(self, coef: Vector, clip: float) -> Truncation:
         """What weights and this clip take from a score, by the latest model."""

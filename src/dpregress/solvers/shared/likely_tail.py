@@ -49,11 +49,14 @@ class Looked:
         The largest size of nearly all residuals where these are of one size, or were at first; otherwise 0.
     tail : bool
         Whether there is a tail beside it, which stands out of the noise in all bins together.
+    hides : bool
+        Whether noise may hide others that decide on the mean, and no later look tells of them.
     """
 
     levels: Magnitudes
     bulk: float = 0.0
     tail: bool = False
+    hides: bool = False
 
 
 def all_the_same(looks: Sequence[Looked], *, located: bool = False) -> bool:
@@ -88,7 +91,9 @@ def bulk_of(counts: Vector, size: Vector, n: int, before: Looked | None) -> floa
     return float(size[counts > 0].max()) if nearly_same(counts, n) else 0.0
 
 
-def with_tail_beside(counts: Vector, size: Vector, histogram: Histogram, bulk: float, most: float) -> Magnitudes | None:
+def with_tail_beside(
+    counts: Vector, size: Vector, histogram: Histogram, bulk: float, most: float, least: float = 0.0
+) -> Magnitudes | None:
     """Sizes with a tail beside the bulk, up to the size ``most``; None without a bulk, or if noise may explain a tail.
 
     Parameters
@@ -99,12 +104,15 @@ def with_tail_beside(counts: Vector, size: Vector, histogram: Histogram, bulk: f
         In increasing order.
     histogram : Histogram
     bulk, most : float
+    least : float, default=0
+        A tail has no smaller sizes.
     """
     if not 0 < bulk < most:
         return None
     assert isinstance(histogram.noise, Isotropic)
-    possible, seen = size < most, size[counts > 0]
+    seen = size[counts > 0]
     held = (size >= seen.min() / _BELOW) & (size <= max(bulk, _FLANK * float(seen.max())))
+    possible = (size < most) & (held | (size >= least))
     inside = histogram.total[possible], size[possible], held[possible]
     tail = likely_tail(*inside, histogram.noise.sigma, histogram.n)
     if not tail.any():
