@@ -109,8 +109,28 @@ def test_names_and_shapes_are_those_of_statsmodels(models: dict[str, Any], name:
     np.testing.assert_array_equal(model.conf_int(level=0.9), model.conf_int(alpha=0.1))
     assert (model.estimates_.cov_type, model.scale) == ("robust", 1.3)
     np.testing.assert_allclose(model.t_test(np.eye(k)).pvalue, model.pvalues)
-    with pytest.raises(TypeError):
-        model.conf_int(0.05)  # alpha or level? Neither is taken by position
+    np.testing.assert_array_equal(model.conf_int(0.1), model.conf_int(alpha=0.1))  # by position as in statsmodels
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (((0.9,), {}), r"without a name is alpha, as in statsmodels: write level=0\.9 or alpha=0\.9"),
+        (((0.5,), {}), "write level"),
+        (((0.1,), {"alpha": 0.1}), "not both"),
+        (((0.1,), {"level": 0.9}), "not both"),
+        (((), {"alpha": 0.1, "level": 0.9}), "not both"),
+        (((95,), {}), "alpha= takes a number between 0 and 1, not 95"),
+        ((("a",), {}), "alpha= takes a number between 0 and 1"),
+    ],
+)
+def test_a_level_by_position_is_not_taken_for_alpha(models: dict[str, Any], given: Any, words: str) -> None:
+    values, named = given
+    for ask in (models["linear"].conf_int, models["linear"].t_test("age = 0").conf_int):
+        with pytest.raises(InvalidInput, match=words) as caught:
+            ask(*values, **named)
+        assert "\n" not in str(caught.value)
+    assert models["linear"].conf_int(alpha=0.5).shape == (5, 2)
 
 
 def test_terms_hold_the_columns_that_belong_together(models: dict[str, Any]) -> None:

@@ -121,16 +121,21 @@ class InferenceMixin:
         found = self._known()
         return masked_covariance(found, found.covariance)
 
-    def conf_int(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
+    def conf_int(
+        self, significance: float | None = None, /, *, level: float | None = None, alpha: float | None = None
+    ) -> Matrix:
         """Confidence intervals, of shape (k, 2).
 
         Parameters
         ----------
+        significance : float, optional
+            alpha by position, as in statsmodels: ``conf_int(0.1)`` has the level 90%. From .5 on it is refused, since
+            a level may be meant.
         level : float, default=0.95
         alpha : float, optional
-            ``1 - level``, as statsmodels has it. Neither is taken by position, so that they cannot be confused.
+            ``1 - level``.
         """
-        return intervals(self._known(), checked_level(level, alpha))
+        return intervals(self._known(), checked_level(level, alpha, significance))
 
     def ratios(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
         """Odds ratios (logit link), rate ratios (log link) or hazard ratios, with intervals, of shape (d, 3).

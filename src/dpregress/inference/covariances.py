@@ -64,16 +64,20 @@ class CorrelationTable:
         """Standard errors, of shape (d, d)."""
         return np.hypot(self.sampling_error, self.privacy_error)
 
-    def conf_int(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
+    def conf_int(
+        self, significance: float | None = None, /, *, level: float | None = None, alpha: float | None = None
+    ) -> Matrix:
         """Intervals, of shape (d, d, 2), symmetric in Fisher's z (the inverse hyperbolic tangent).
 
         Parameters
         ----------
+        significance : float, optional
+            alpha by position, as in statsmodels; from .5 on it is refused.
         level : float, default=0.95
         alpha : float, optional
             ``1 - level``.
         """
-        reach = normal_reach(level, alpha) * self._z_error
+        reach = normal_reach(level, alpha, significance) * self._z_error
         ends = np.tanh(self._z[..., None] + np.stack([-reach, reach], axis=-1))
         ends[np.diag_indices(len(self.names))] = 1.0
         return np.asarray(ends)

@@ -63,9 +63,11 @@ class TTest:
         """Two-sided, of shape (r,)."""
         return two_sided(self.tvalue, self.df)
 
-    def conf_int(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
+    def conf_int(
+        self, significance: float | None = None, /, *, level: float | None = None, alpha: float | None = None
+    ) -> Matrix:
         """Intervals of the effects, of shape (r, 2); of 95% by default, ``alpha`` is ``1 - level``."""
-        reach = critical_values(self.df, checked_level(level, alpha)) * self.sd
+        reach = critical_values(self.df, checked_level(level, alpha, significance)) * self.sd
         return np.column_stack([self.effect - reach, self.effect + reach])
 
     def to_frame(self) -> Any:

@@ -135,18 +135,22 @@ class SelectedModel:
         bound = "" if self.law.exact else " (Scheffe's bound)"
         return f"after selection: intervals hold simultaneously for all submodels of {self.law.columns} columns{bound}"
 
-    def conf_int(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
+    def conf_int(
+        self, significance: float | None = None, /, *, level: float | None = None, alpha: float | None = None
+    ) -> Matrix:
         """Intervals of the kept slopes, of shape (k, 2), that hold however the columns were chosen.
 
         Parameters
         ----------
+        significance : float, optional
+            alpha by position, as in statsmodels; from .5 on it is refused.
         level : float, default=0.95
         alpha : float, optional
             ``1 - level``.
         """
         if not self.names:
             return np.empty((0, 2))
-        reach = self.law.critical(checked_level(level, alpha)) * self.bse
+        reach = self.law.critical(checked_level(level, alpha, significance)) * self.bse
         return np.column_stack([self.coef - reach, self.coef + reach])
 
     @property
