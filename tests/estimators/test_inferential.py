@@ -211,6 +211,41 @@ def test_what_no_fit_releases_is_refused_in_one_line(models: dict[str, Any]) -> 
             models["linear"].compare(dropped)
 
 
+def test_numbers_of_rows_and_coefficients_are_those_of_statsmodels(models: dict[str, Any]) -> None:
+    for name, slopes, coefficients in (
+        ("linear", 4, 5),
+        ("logistic", 4, 5),
+        ("multinomial", 8, 10),
+        ("formula", 8, 9),
+    ):
+        model = models[name]
+        assert (model.nobs, model.df_model, model.df_resid) == (N, slopes, N - coefficients)
+    through_0 = fitted(DPLinearRegression, "cost", fit_intercept=False)
+    assert through_0.df_resid == N - 4
+    assert {"nobs", "df_model", "df_resid", "fvalue", "f_pvalue"} <= set(dir(models["linear"]))
+
+
+def test_the_overall_test_is_that_of_all_slopes(models: dict[str, Any]) -> None:
+    linear = models["linear"]
+    joint = linear.wald_test(np.eye(5)[1:])
+    assert (linear.fvalue, linear.f_pvalue) == (joint.statistic, joint.pvalue)
+    known = with_estimates(LINEAR(), df=np.inf)
+    joint = known.wald_test(np.eye(5)[1:])
+    assert joint.distribution == "chi2"
+    assert (known.fvalue, known.f_pvalue) == (joint.statistic / 4, joint.pvalue)
+    for name in ("fvalue", "f_pvalue"):
+        assert name not in dir(models["poisson"])
+        with pytest.raises(InvalidInput, match="f_pvalue are for linear models, and this one is poisson"):
+            getattr(models["poisson"], name)
+
+
+def test_a_diagnosis_is_not_offered_where_there_is_none(models: dict[str, Any]) -> None:
+    for name, offered in (("poisson", True), ("multinomial", False)):
+        with pytest.raises(InvalidInput, match="no fit releases") as caught:
+            _ = models[name].aic
+        assert ("diagnose" in str(caught.value)) == offered
+
+
 def test_a_fit_without_estimates_says_so() -> None:
     model = DPLinearRegression(GDP(2.0), public=PublicMoments.from_rows(RNG.normal(size=(99, 2)), RNG.normal(size=99)))
     model.set_params(recipe="paper").fit(RNG.normal(size=(500, 2)), RNG.normal(size=500))
@@ -499,6 +534,8 @@ def test_parties_users_and_coded_tables_have_the_same_face(tmp_path: Path) -> No
     schema = Schema.from_levels({"a": 3, "y": 4}, numeric=["y"])
     coded = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=schema)
     coded.fit_table(pa.table({"a": RNG.integers(3, size=2000), "y": RNG.integers(4, size=2000)}), "y")
+    assert (parties.nobs, users.nobs) == (4000, 20_000)
+    assert coded.nobs == coded.coefficients_.n  # as released: neighbours add or remove a row
     for model in (parties, users, coded):
         assert np.isfinite(model.conf_int()).all(axis=1).tolist() == model.estimates_.identified.tolist()
         assert "std err" in str(model.summary())

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.display import plain
 from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
+from dpregress.estimators.fit_statistics import FitStatistics
 from dpregress.estimators.summary import summary_of
 from dpregress.inference import (
     Approximation,
-    Diagnosis,
     IntervalKind,
-    LikelihoodRatio,
     PenaltyPath,
     PredictedIntervals,
     Submodel,
@@ -25,12 +24,8 @@ from dpregress.inference import (
     WaldTest,
     best_subsets,
     checked_level,
-    excess_deviance,
-    explained_share,
-    explained_variance,
     forward_selection,
     intervals,
-    likelihood_ratio,
     masked_covariance,
     p_values,
     penalty_path,
@@ -44,32 +39,21 @@ from dpregress.inference import (
 )
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.public import Schema
-from dpregress.releases import Estimates
 from dpregress.releases.estimates import INTERCEPT
-from dpregress.releases.model_files import ResponseModel
 from dpregress.reports.summary import Summary
 
 #: Links whose slopes are logarithms of ratios.
 _RATIO_LINKS = ("logit", "log")
 
 
-class InferenceMixin:
+class InferenceMixin(FitStatistics):
     """Inference from the ``estimates_`` of a fit.
 
     All of it is centred on the unshrunk estimates; ``coef_`` and predictions are shrunk (docs/inference.md). For
     coefficients that are not identified, errors, p-values and intervals are NaN.
     """
 
-    #: Estimates for inference; None before a fit, and where a recipe has none.
-    estimates_: Estimates | None = None
-    #: The paid diagnosis of this model; None before one.
-    diagnosis_: Diagnosis | None = None
-    coefficients_: Any
     privacy_: Any
-    if TYPE_CHECKING:  # a property of estimators, an attribute of a saved model
-
-        @property
-        def response_model(self) -> ResponseModel: ...
 
     # ------------------------------------------------------------- single coefficients
 
@@ -251,68 +235,6 @@ class InferenceMixin:
         check_choice("method", method, methods)
         return methods[method](self._approximation(), self._coefficients_by_term())
 
-    # ------------------------------------------------------------- goodness of fit
-
-    @property
-    def rsquared(self) -> float:
-        """R^2 of a linear model, from the released residual variance and covariance of the features."""
-        return explained_share(self._linear())
-
-    @property
-    def rsquared_adj(self) -> float:
-        """R^2 with the variances divided by their degrees of freedom."""
-        found = self._linear()
-        slopes = sum(name != INTERCEPT for name in found.names)
-        constant = int(INTERCEPT in found.names)
-        n = int(self.coefficients_.n)
-        if n <= slopes + constant:
-            return float("nan")
-        return 1 - (1 - explained_share(found)) * (n - constant) / (n - slopes - constant)
-
-    @property
-    def explained(self) -> float:
-        """The variance of the response that a linear model explains, in squared units of the response."""
-        return explained_variance(self._linear())
-
-    @property
-    def deviance(self) -> float:
-        """The sum of unit deviances of a generalised linear model, from its paid :attr:`diagnosis_`."""
-        return self._diagnosed().deviance.value
-
-    @property
-    def llf(self) -> float:
-        """The log-likelihood, from the paid :attr:`diagnosis_`, which has its error."""
-        return self._diagnosed().llf.value
-
-    @property
-    def aic(self) -> float:
-        """``2 k - 2 llf``, from the paid :attr:`diagnosis_`; :meth:`compare` has differences at no cost."""
-        return self._diagnosed().aic.value
-
-    @property
-    def bic(self) -> float:
-        """``k log n - 2 llf``, from the paid :attr:`diagnosis_`; :meth:`compare` has differences at no cost."""
-        return self._diagnosed().bic.value
-
-    def likelihood_ratio(self, other: InferenceMixin) -> LikelihoodRatio:
-        """A likelihood-ratio test against a model nested in this one, both diagnosed on the same rows.
-
-        The privacy noise of both deviances, and what noise in the coefficients adds to them, count in the p-value.
-        :meth:`compare` tests the same by the estimates and their covariance, at no cost and with more power.
-
-        Parameters
-        ----------
-        other : fitted model
-            With fewer coefficients, all of which this model has.
-        """
-        if not isinstance(other, InferenceMixin):
-            raise InvalidInput(f"likelihood_ratio takes another fitted model, not {type(other).__name__}")
-        known, nested = self._known(), other._known()
-        if not set(nested.names) < set(known.names):
-            raise InvalidInput("the other model must be nested in this one: give a model with some of its coefficients")
-        excess = excess_deviance(known) + excess_deviance(nested)
-        return likelihood_ratio(self._diagnosed(), other._diagnosed(), excess)
-
     # ------------------------------------------------------------- shown
 
     def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
@@ -337,9 +259,6 @@ class InferenceMixin:
 
     # ------------------------------------------------------------- what models say of themselves
 
-    def _check_fitted(self) -> None:
-        """Refuse a model without a fit."""
-
     def _model_name(self) -> str:
         return type(self).__name__
 
@@ -347,36 +266,9 @@ class InferenceMixin:
         """The guarantee that a summary shows."""
         return self.privacy_
 
-    def _known_response(self) -> ResponseModel | None:
-        """Family and link, where they have names."""
-        return self.response_model
-
     def _terms(self) -> Mapping[str, Sequence[str]]:
         """Names of the design columns of each term."""
         return terms_of(self.coefficients_.features, None)
-
-    def _no_estimates(self) -> str:
-        """Why there are no estimates, and the mend."""
-        return (
-            f"this {type(self).__name__} has no estimates for inference: take the default recipe of "
-            "DPLinearRegression, DPRidge or a generalised linear model"
-        )
-
-    def _known(self) -> Estimates:
-        self._check_fitted()
-        if self.estimates_ is None:
-            raise NotAvailable(self._no_estimates())
-        return self.estimates_
-
-    def _diagnosed(self) -> Diagnosis:
-        self._check_fitted()
-        if self.diagnosis_ is None:
-            paid = "pay for them by diagnose(X, y, privacy=..) or fit(.., diagnose=0.02); "
-            raise NotAvailable(
-                "deviance, log-likelihood, AIC and BIC are sums over private rows that no fit releases: "
-                f"{paid if hasattr(self, 'diagnose') else ''}compare and wald_test cost nothing"
-            )
-        return self.diagnosis_
 
     def _approximation(self) -> Approximation:
         """Slopes with their covariance, of a single linear predictor."""
@@ -384,12 +276,6 @@ class InferenceMixin:
         if self.response_model.family == MULTINOMIAL:
             raise InvalidInput("columns are selected for one linear predictor: fit two classes")
         return Approximation.of(known, int(self.coefficients_.n))
-
-    def _linear(self) -> Estimates:
-        found, response = self._known(), self.response_model
-        if (response.family, response.link) != ("gaussian", "identity"):
-            raise NotAvailable(f"R^2 is for linear models, and this one is {response.family} with link {response.link}")
-        return found
 
     def _coefficients_by_term(self) -> dict[str, list[str]]:
         """Names of the coefficients of each term; for several classes those of all classes."""
