@@ -180,11 +180,21 @@ def test_predictions_take_an_interval(models: dict[str, Any]) -> None:
     assert (poisson.predict(NEW, interval="mean").lower > 0).all()
     for name, kind, words in (
         ("poisson", "prediction", "models their mean only"),
-        ("multinomial", "mean", "fit two classes"),
+        ("multinomial", "prediction", "models their mean only"),
         ("linear", "both", "interval must be one of"),
     ):
         with pytest.raises(InvalidInput, match=words):
             models[name].predict(NEW, interval=kind)
+
+
+def test_every_class_has_an_interval_of_its_probability(models: dict[str, Any]) -> None:
+    model = models["multinomial"]
+    found = model.predict(NEW, interval="mean", level=0.9)
+    assert found.classes == ("a", "b", "c")
+    assert found.mean.shape == found.lower.shape == found.upper.shape == (7, 3)
+    assert ((found.lower > 0) & (found.lower < found.mean) & (found.mean < found.upper) & (found.upper < 1)).all()
+    names = ["mean", "mean_ci_lower", "mean_ci_upper"]
+    assert found.to_frame()["b"].columns.tolist() == names
 
 
 def test_a_missing_cell_is_filled_in_intervals_as_in_predictions(models: dict[str, Any]) -> None:
@@ -393,10 +403,7 @@ def test_a_saved_model_predicts_summarises_and_infers(models: dict[str, Any], na
     assert saved.summary().to_frame().equals(model.summary().to_frame())
     assert saved._repr_html_() == saved.summary().to_html()
     assert "\n" not in repr(saved)
-    if name != "multinomial":
-        np.testing.assert_array_equal(
-            saved.predict(NEW, interval="mean").upper, model.predict(NEW, interval="mean").upper
-        )
+    np.testing.assert_array_equal(saved.predict(NEW, interval="mean").upper, model.predict(NEW, interval="mean").upper)
 
 
 def test_exposures_are_taken_by_a_saved_model(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from dpregress.inference import (
     WaldTest,
     best_subsets,
     checked_level,
+    class_intervals,
     forward_selection,
     intervals,
     masked_covariance,
@@ -292,11 +293,11 @@ class InferenceMixin(FitStatistics):
         """Intervals for rows of the design; missing cells are filled as in predictions."""
         found, response = self._known(), self.response_model
         check_choice("interval", kind, ("mean", "prediction"))
-        if response.family == MULTINOMIAL:
-            raise InvalidInput("intervals of several classes' probabilities are not offered: fit two classes")
         rows = self.coefficients_.within(x)
-        family = family_of(response.family, response.link)
         asked: IntervalKind = "mean" if kind == "mean" else "prediction"
+        if response.family == MULTINOMIAL:
+            return class_intervals(found, rows, response.classes, interval=asked, level=checked_level(level))
+        family = family_of(response.family, response.link)
         return predicted_intervals(found, rows, family, interval=asked, level=checked_level(level), offset=offset)
 
 

@@ -295,6 +295,10 @@ class ClassCoefficients:
         """Of shape (K, d)."""
         return np.array([one.standard_error for one in self.each])
 
+    def within(self, x: Matrix) -> Matrix:
+        """Rows as in the fit, of shape (m, d): missing cells are filled."""
+        return self.each[0].within(x)
+
     def predict(self, x: Matrix) -> Matrix:
         """Linear predictors of the classes, of shape (m, K)."""
         return np.column_stack([one.predict(x) for one in self.each])
