@@ -11,7 +11,7 @@ from dpregress.coordinates import Matrix, Vector
 from dpregress.display import plain
 from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.estimators.fit_statistics import FitStatistics
-from dpregress.estimators.summary import summary_of
+from dpregress.estimators.summary import SummaryNotes, summary_of
 from dpregress.inference import (
     Approximation,
     IntervalKind,
@@ -256,12 +256,17 @@ class InferenceMixin(FitStatistics):
             response=self._known_response(),
             estimates=self.estimates_,
             level=checked_level(level, alpha),
+            notes=self._notes(),
         )
 
     # ------------------------------------------------------------- what models say of themselves
 
     def _model_name(self) -> str:
         return type(self).__name__
+
+    def _notes(self) -> SummaryNotes:
+        """What a summary says beside the numbers."""
+        return SummaryNotes()
 
     def _statement(self) -> Any:
         """The guarantee that a summary shows."""

@@ -18,7 +18,7 @@ from dpregress.errors import OutputError, reason
 from dpregress.estimators.inferential import InferenceMixin
 from dpregress.inference import Diagnosis
 from dpregress.public import Categorical
-from dpregress.releases.model_files import WrittenFormula, model_text, privacy_text
+from dpregress.releases.model_files import WrittenFormula, WrittenSummary, model_text, privacy_text
 from dpregress.reports import Fitted, Pictures, Provenance, fit_facts, fit_page
 from dpregress.reports.page import pictures_page
 from dpregress.version import SOFTWARE
@@ -112,8 +112,16 @@ def model_documents(model: SavingMixin) -> tuple[str, str]:
         estimates=model.estimates_,
         diagnosis=None if model.diagnosis_ is None else model.diagnosis_.encode(),
         domain=model.written_domain,
+        summary=_written_summary(model),
     )
     return text, privacy_text(model._promised(), software=SOFTWARE)
+
+
+def _written_summary(model: SavingMixin) -> WrittenSummary:
+    """What the summary says beside the numbers and the guarantee of the file."""
+    statement = model._statement()
+    party = None if statement is model._promised() else statement
+    return WrittenSummary(model._model_name(), *model._notes(), party)
 
 
 def report_page(model: SavingMixin, title: str) -> str:

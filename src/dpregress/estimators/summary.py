@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,16 @@ _SHRUNK = (
 _NAMED, _NAMED_RANGES = 5, 6
 
 
+class SummaryNotes(NamedTuple):
+    """What a summary says beside the numbers, above and below the line of the guarantee."""
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+_NO_NOTES = SummaryNotes()
+
+
 def summary_of(
     model: str,
     coefficients: Coefficients | ClassCoefficients,
@@ -36,6 +47,7 @@ def summary_of(
     response: ResponseModel | None = None,
     estimates: Estimates | None = None,
     level: float = 0.95,
+    notes: SummaryNotes = _NO_NOTES,
 ) -> Summary:
     """Estimates with intervals and tests, or the coefficients alone where there are none, and the guarantee below.
 
@@ -49,6 +61,7 @@ def summary_of(
     estimates : Estimates, optional
     level : float
         Of the intervals.
+    notes : SummaryNotes
     """
     family = () if response is None else (("Family", f"{response.family}, {response.link} link"),)
     facts = [
@@ -67,7 +80,8 @@ def summary_of(
         facts += [("Covariance", estimates.cov_type), ("Reference", reference)]
         tables, said = estimate_tables(estimates, coefficients, level), [*_UNSHRUNK, *_moved(estimates)]
     guarantee = f"n = {coefficients.n}; {privacy.describe()}."
-    return Summary(f"{model} of {coefficients.target}", tuple(facts), tables, (*said, guarantee))
+    said += [*notes.before, guarantee, *notes.after]
+    return Summary(f"{model} of {coefficients.target}", tuple(facts), tables, tuple(said))
 
 
 def _moved(estimates: Estimates) -> tuple[str, ...]:

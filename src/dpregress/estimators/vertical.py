@@ -32,7 +32,7 @@ from dpregress.estimators.parameters import checked_bounds, checked_privacy
 from dpregress.estimators.provenance import made_now
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
-from dpregress.estimators.summary import ranges_note, ranges_of
+from dpregress.estimators.summary import SummaryNotes, ranges_note, ranges_of
 from dpregress.estimators.vertical_estimates import joint_estimates
 from dpregress.estimators.vertical_sides import PartySide, length_of_mixture, numbers_among, party_space
 from dpregress.inference import IntervalKind
@@ -53,7 +53,6 @@ from dpregress.mechanisms.sketching import sketch_matrix
 from dpregress.public import Numeric, PublicMoments, Schema
 from dpregress.releases import Coefficients, Moments
 from dpregress.releases.model_files import ResponseModel
-from dpregress.reports.summary import Summary
 from dpregress.rows import ArraySource, Encoder, PrivateRows, Source
 from dpregress.rows.memory import check_mixture_fits
 from dpregress.rows.readers.files import is_table, to_table
@@ -307,22 +306,20 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         linear = self.coefficients_.predict(x)
         return np.asarray(expit(linear)) if self.family == "binomial" else linear
 
-    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
-        """As of every model, with what each party promises and what holds for a person over all parties."""
-        self._check_fitted()
+    @property
+    def response_model(self) -> ResponseModel:
+        """How the linear predictor becomes a prediction; of a binary target, the probability of its upper bound."""
+        return ResponseModel("binomial", "logit") if self.family == "binomial" else ResponseModel()
+
+    def _notes(self) -> SummaryNotes:
+        """What each party promises, what holds for a person over all parties, and ranges."""
         person, budget = self.joint_privacy_.promise, self.privacy_[0].budget
         nominal = ", nominally" if self.joint_privacy_.seeded else ""
         whole = f"For a person over all parties{nominal}: mu = {person.mu:.4g}"
         if isinstance(budget, ApproxDP):
             whole += f", epsilon = {person.epsilon(budget.delta0):.4g} at delta = {budget.delta0:g}"
         each = f"Each of {len(self.privacy_)} parties promises this for its own columns."
-        within = ranges_note(ranges_of(self.coefficients_))
-        return super().summary(level=level, alpha=alpha).with_notes(each, f"{whole}.", *within)
-
-    @property
-    def response_model(self) -> ResponseModel:
-        """How the linear predictor becomes a prediction; of a binary target, the probability of its upper bound."""
-        return ResponseModel("binomial", "logit") if self.family == "binomial" else ResponseModel()
+        return SummaryNotes(after=(each, f"{whole}.", *ranges_note(ranges_of(self.coefficients_))))
 
     def _no_estimates(self) -> str:
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
 from typing import Any
@@ -87,10 +87,6 @@ class Summary:
     facts: tuple[tuple[str, str], ...]
     tables: tuple[SummaryTable, ...]
     notes: tuple[str, ...]
-
-    def with_notes(self, *notes: str) -> Summary:
-        """The same with further lines at the end."""
-        return replace(self, notes=(*self.notes, *notes))
 
     def to_frame(self) -> Any:
         """The numbers as a pandas DataFrame; for several classes the first index is the class."""
