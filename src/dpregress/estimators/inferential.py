@@ -302,8 +302,11 @@ class InferenceMixin(FitStatistics):
         asked: IntervalKind = "mean" if kind == "mean" else "prediction"
         if response.family == MULTINOMIAL:
             return class_intervals(found, rows, response.classes, interval=asked, level=checked_level(level))
-        family = family_of(response.family, response.link)
-        return predicted_intervals(found, rows, family, interval=asked, level=checked_level(level), offset=offset)
+        family, limits = family_of(response.family, response.link), self.coefficients_.limits
+        return predicted_intervals(
+            found, rows, family, interval=asked, level=checked_level(level), offset=offset,
+            limits=self.coefficients_.reach if limits is None else limits,
+        )  # fmt: skip
 
 
 def terms_of(features: Sequence[str], schema: Schema | None) -> dict[str, list[str]]:

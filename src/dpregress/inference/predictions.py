@@ -12,7 +12,7 @@ from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput
 from dpregress.inference.intervals import critical_values
 from dpregress.models import MULTINOMIAL, Family
-from dpregress.releases import Estimates
+from dpregress.releases import ANYWHERE, Estimates
 from dpregress.releases.estimates import INTERCEPT
 
 #: Of the mean response, or of a new response.
@@ -66,6 +66,7 @@ def predicted_intervals(
     interval: IntervalKind,
     level: float,
     offset: Vector | float = 0.0,
+    limits: tuple[float, float] = ANYWHERE,
 ) -> PredictedIntervals:
     """Intervals for rows.
 
@@ -84,6 +85,9 @@ def predicted_intervals(
     level : float
     offset : float or ndarray of shape (m,)
         Added to the linear predictor.
+    limits : (float, float)
+        Linear predictors without the offset, and their intervals, are kept between these; so are new responses, on the
+        scale of the response.
 
     Raises
     ------
@@ -91,24 +95,26 @@ def predicted_intervals(
         For new responses, where the family is not gaussian or the residual variance was not released.
     """
     rows = _with_constant(x) if INTERCEPT in estimates.names else x
-    eta = rows @ estimates.estimate + offset
+    eta = rows @ estimates.estimate
     variance = np.maximum(np.einsum("mi,ij,mj->m", rows, estimates.covariance, rows), 0.0)
     unknown = (rows[:, ~estimates.identified] != 0).any(axis=1)
     critical = critical_values(estimates.df_along(rows), level)
     reach = np.where(unknown, np.nan, critical * np.sqrt(variance))
-    mean = family.mean(eta)
+    mean, *ends = (family.mean(np.clip(found, *limits) + offset) for found in (eta, eta - reach, eta + reach))
     if interval == "mean":
-        ends = np.sort(np.stack([family.mean(eta - reach), family.mean(eta + reach)]), axis=0)
-        return PredictedIntervals(mean, ends[0], ends[1], interval, level)
+        lower, upper = np.sort(np.stack(ends), axis=0)
+        return PredictedIntervals(mean, lower, upper, interval, level)
     if family.distribution.name != "gaussian":
         raise InvalidInput(_mean_only(family.distribution.name))
     if estimates.dispersion is None:
         raise InvalidInput(
             'intervals of new responses need the residual variance, which this fit did not release: interval="mean"'
         )
-    width = critical * np.sqrt(family.slope(eta) ** 2 * variance + estimates.dispersion)
+    width = critical * np.sqrt(family.slope(eta + offset) ** 2 * variance + estimates.dispersion)
     width = np.where(unknown, np.nan, width)
-    return PredictedIntervals(mean, mean - width, mean + width, interval, level)
+    least, most = (family.mean(np.asarray(end + offset)) if np.isfinite(end) else end for end in limits)
+    lower, upper = (np.clip(end, least, most) for end in (mean - width, mean + width))
+    return PredictedIntervals(mean, lower, upper, interval, level)
 
 
 def class_intervals(

@@ -330,6 +330,7 @@ def _numbers(coefficients: Coefficients | ClassCoefficients) -> dict[str, Any]:
         "standard_error": finite_or_null(coefficients.standard_error),
         "privacy_error": finite_or_null(coefficients.privacy_error),
         "reach": finite_or_null(coefficients.reach),
+        **({} if coefficients.limits is None else {"limits": finite_or_null(coefficients.limits)}),
     }
 
 
@@ -341,17 +342,17 @@ def _predictors(record: Mapping[str, Any]) -> Coefficients | ClassCoefficients:
     return ClassCoefficients(classes, tuple(_coefficients({**record, **numbers}) for numbers in each))
 
 
-def _reach(record: Mapping[str, Any]) -> tuple[float, float]:
+def _ends(record: Mapping[str, Any], name: str) -> tuple[float, float] | None:
     """What predictors are kept between; files of earlier versions, and of several classes, have no such bounds."""
-    ends = record.get("reach")
+    ends = record.get(name)
     if ends is None:
-        return ANYWHERE
+        return None
     numbers = isinstance(ends, list) and all(end is None or type(end) in (int, float) for end in ends)
     if not numbers or len(ends) != 2:
-        raise InvalidInput("the reach of its predictors is not two numbers")
+        raise InvalidInput(f"the {name} of its predictors are not two numbers")
     lower, upper = (-math.inf if ends[0] is None else float(ends[0])), (math.inf if ends[1] is None else float(ends[1]))
     if not lower <= upper:
-        raise InvalidInput(f"its predictors cannot reach from {lower} to {upper}")
+        raise InvalidInput(f"its predictors cannot lie between {lower} and {upper}")
     return lower, upper
 
 
@@ -370,7 +371,8 @@ def _coefficients(record: Mapping[str, Any]) -> Coefficients:
         intercept=float(record["intercept"]),
         target=str(record["target"]),
         n=_count(record["n"]),
-        reach=_reach(record),
+        reach=_ends(record, "reach") or ANYWHERE,
+        limits=_ends(record, "limits"),
         ends=None if record.get("ends") is None else decode_ends(record["ends"], len(features)),
         **vectors,
     )

@@ -188,6 +188,8 @@ class Coefficients:
     reach : (float, float)
         Predictors are kept between these: what rows like those that the fit knew have, and somewhat beyond, for log
         links and for two classes; the declared bounds of the response for linear models.
+    limits : (float, float), optional
+        What the predictors of intervals are kept between, if it is more: the declared bounds of the response alone.
     ends : ndarray of shape (2, d), optional
         Values of a column beyond its ends count as these, in predictions as in the fit.
     """
@@ -201,6 +203,7 @@ class Coefficients:
     standard_error: Vector
     fill: Vector
     reach: tuple[float, float] = ANYWHERE
+    limits: tuple[float, float] | None = None
     ends: Matrix | None = None
 
     def within(self, x: Matrix) -> Matrix:
