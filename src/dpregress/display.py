@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from html import escape
 
+#: In place of the error of a coefficient about which too little is known.
+UNIDENTIFIED = "not identified"
 _MASK = "***"
 #: ``scheme://``, also with fewer slashes: a path collapses two into one, and people forget them.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/{0,3}")

@@ -90,6 +90,20 @@ def test_a_fit_without_estimates(tmp_path: Path) -> None:
     assert "no basis for intervals" in check_the_same(paper, tmp_path)
 
 
+def test_slopes_that_noise_hides_are_not_identified(tmp_path: Path) -> None:
+    """Their errors were those of a prior, and a privacy s.e. of 1e-10."""
+    x = np.random.default_rng(0).uniform(size=(3000, 2))
+    schema = Schema({"x0": Numeric(0, 1), "x1": Numeric(0, 1)})
+    model = LocalGLM(ApproxDP(1.0, 1e-6), schema=schema, random_state=1).fit(x, x[:, 0] > 0.5)
+    assert not model.coef_.any()
+    text = check_the_same(model, tmp_path)
+    for name in ("x0", "x1"):
+        row = next(line for line in text.splitlines() if line.startswith(name))
+        assert row.split() == [name, "0", "not", "identified"]
+    assert model.coefficients_._repr_html_().count("not identified") == 2
+    assert np.isnan(model.summary().to_frame().loc["x0", "privacy s.e."])
+
+
 def test_files_of_earlier_versions_have_no_name_of_the_model(tmp_path: Path) -> None:
     table = columns()
     model = MarginalsRegression(ApproxDP(2.0, 1e-6), schema=BOUNDS, random_state=1).fit_table(table, "y")

@@ -104,10 +104,11 @@ def _shrunk_tables(coefficients: Coefficients | ClassCoefficients) -> tuple[Summ
     tables = []
     for name, one in coefficients.by_class():
         columns = ("coefficient", "std. error", "privacy s.e.")
-        values = zip(one.coef.tolist(), one.standard_error.tolist(), one.privacy_error.tolist(), strict=True)
+        known = one.identified
+        errors = (np.where(known, each, np.nan).tolist() for each in (one.standard_error, one.privacy_error))
         names = ("(intercept)", *one.features)
-        rows = ((float(one.intercept), None, None), *values)
-        tables.append(SummaryTable(_title(one.target, name), columns, names, rows, (True,) * len(names)))
+        rows = ((float(one.intercept), None, None), *zip(one.coef.tolist(), *errors, strict=True))
+        tables.append(SummaryTable(_title(one.target, name), columns, names, rows, (True, *known.tolist())))
     return tuple(tables)
 
 

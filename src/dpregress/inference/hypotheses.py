@@ -17,7 +17,7 @@ from scipy.special import chdtrc, fdtrc
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import eigen
-from dpregress.display import plain
+from dpregress.display import UNIDENTIFIED, plain
 from dpregress.errors import InvalidInput
 from dpregress.inference.constraints import LinearHypothesis, linear_hypothesis, of_coefficients
 from dpregress.inference.intervals import checked_level, critical_values, two_sided
@@ -86,7 +86,7 @@ class TTest:
         lines = [f"{'hypothesis':{width}}" + "".join(f"  {name:>11}" for name in header)]
         columns = (self.effect, self.sd, self.tvalue, self.pvalue, *self.conf_int().T)
         for name, effect, *others in zip(names, *columns, strict=True):
-            known = [f"{value:11.5g}" for value in others] if not math.isnan(others[0]) else ["not identified"]
+            known = [f"{value:11.5g}" for value in others] if not math.isnan(others[0]) else [UNIDENTIFIED]
             lines.append("  ".join([f"{name:{width}}", f"{effect:11.5g}", *known]))
         return "\n".join(lines)
 
@@ -117,7 +117,7 @@ class WaldTest:
 
     def __str__(self) -> str:
         if math.isnan(self.statistic):
-            return "not identified"
+            return UNIDENTIFIED
         law = f"chi2({self.df_num})" if math.isinf(self.df_denom) else _reference(self)
         return f"{law} = {self.statistic:.5g}, p = {self.pvalue:.4g}"
 
@@ -149,7 +149,7 @@ class TermTests:
         lines = [f"{'term':{width}}  {'statistic':>11}  {'df':>4}  {'p-value':>8}  reference"]
         for term, test in zip(names, self.tests, strict=True):
             numbers = f"{test.statistic:11.4g}  {test.df_num:4d}  {test.pvalue:8.4f}"
-            against = "not identified" if math.isnan(test.statistic) else _reference(test)
+            against = UNIDENTIFIED if math.isnan(test.statistic) else _reference(test)
             lines.append(f"{term:{width}}  {numbers}  {against}")
         return "\n".join(lines)
 

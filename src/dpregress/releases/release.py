@@ -8,15 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.accounting import Event
 from dpregress.coordinates.ranges import Ranges, endless
 from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.coordinates.whitened import Coordinates, WhitenedSpace
-from dpregress.display import html_table
+from dpregress.display import UNIDENTIFIED, html_table
 from dpregress.errors import InvalidInput
 from dpregress.releases.noise import NoiseLaw
 
+#: A slope of exactly 0 with less than this share of its standard error due to noise was shrunk to it by the noise.
+_HIDDEN = 1e-6
 #: Predictors of any size.
 ANYWHERE = (-math.inf, math.inf)
 
@@ -206,6 +209,11 @@ class Coefficients:
     limits: tuple[float, float] | None = None
     ends: Matrix | None = None
 
+    @property
+    def identified(self) -> NDArray[np.bool_]:
+        """Whether noise leaves anything of a slope, of shape (d,); errors of what it hides are those of a prior."""
+        return np.asarray((self.coef != 0) | ~(self.privacy_error <= _HIDDEN * self.standard_error))
+
     def within(self, x: Matrix) -> Matrix:
         """Rows as in the fit, of shape (m, d): missing cells are filled, and others lie between the ends."""
         ends = endless(len(self.fill)) if self.ends is None else self.ends
@@ -318,12 +326,11 @@ def _html(each: Sequence[tuple[str, Coefficients]]) -> str:
     """Tables of coefficients with their errors, one for each class."""
     tables = []
     for name, one in each:
-        columns = (one.coef, one.standard_error, one.privacy_error)
+        columns = (one.identified, one.coef, one.standard_error, one.privacy_error)
         rows = [["(intercept)", f"{one.intercept:.6g}", "", ""]]
-        rows += [
-            [feature, *(f"{value:.6g}" for value in values)]
-            for feature, *values in zip(one.features, *columns, strict=True)
-        ]
+        for feature, known, *values in zip(one.features, *columns, strict=True):
+            cells = [f"{value:.6g}" for value in values]
+            rows.append([feature, *(cells if known else [cells[0], UNIDENTIFIED, ""])])
         title = f"{one.target} = {name}" if name else one.target
         tables.append(html_table(("", "coefficient", "std. error", "privacy s.e."), rows, title))
     return "".join(tables)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpregress.display import html_table, plain
+from dpregress.display import UNIDENTIFIED, html_table, plain
 
 _WIDTH = 100
 _GAP = "  "
@@ -21,7 +21,6 @@ _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
 }  # fmt: skip
 #: Ratios and p-values; everything else has six significant digits.
 _THREE_DECIMALS = re.compile(r"[tz]|P>\|[tz]\|")
-UNIDENTIFIED = "not identified"
 
 
 @dataclass(frozen=True)
