@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -346,6 +347,45 @@ def test_a_representation_holds_no_table() -> None:
     again = clone(model)
     assert again.get_params() == model.get_params()
     assert again.get_params()["public"] is not None
+
+
+def test_results_are_one_line_and_print_as_tables(models: dict[str, Any]) -> None:
+    linear = models["linear"]
+    selected = linear.select().refit()
+    for found, line, words in (
+        (linear.coefficients_, "<Coefficients of cost: 4 features, n = 1,500>", "plan=full"),
+        (
+            models["multinomial"].coefficients_,
+            "<ClassCoefficients of kind: 4 features, n = 1,500, 3 classes>",
+            "kind = b",
+        ),
+        (linear.estimates_, "<Estimates of 5 coefficients: robust covariance, df = 40>", "std err"),
+        (linear.compare("plan"), "<Submodel without plan=full, plan=gold: F(2,", "AIC changes by"),
+        (selected, "<SelectedModel of ", "after selection: intervals hold simultaneously"),
+        (linear.path(), "<PenaltyPath alphas 100, coef 100 x 4,", "PenaltyPath"),
+        (linear.t_test("age = 0, dose = 0"), "<TTest of 2 hypotheses: age = 0, dose = 0>", "P>|t|"),
+        (linear.wald_test_terms(), "<TermTests of 3 terms: age, plan, dose>", "reference"),
+        (
+            linear.predict(NEW, interval="mean"),
+            "<PredictedIntervals of 7 rows: mean, level 0.95>",
+            "PredictedIntervals",
+        ),
+        (linear.suitability_, "<Suitability of 300 public rows: they ", "condition number"),
+        (linear.privacy_, "<PrivacyStatement mu = 1 for replace-one neighbours, one record>", "PrivacyStatement"),
+    ):
+        assert repr(found).startswith(line)
+        assert len(repr(found)) <= 200
+        assert "\n" not in repr(found)
+        assert words in str(found)
+    frame = linear.estimates_.to_frame()
+    np.testing.assert_array_equal(frame["coef"], linear.params)
+    np.testing.assert_array_equal(frame["privacy s.e."], linear.bse_privacy)
+    assert tuple(frame.index) == linear.param_names
+    assert "\x1b" not in f"{_renamed(linear.estimates_, 'a' + chr(27))}"
+
+
+def _renamed(found: Estimates, name: str) -> Estimates:
+    return replace(found, names=(name, *found.names[1:]))
 
 
 def test_models_show_their_summary_in_notebooks_after_the_fit(models: dict[str, Any]) -> None:

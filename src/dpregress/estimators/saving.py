@@ -183,13 +183,8 @@ def _deviation(model: SavingMixin) -> Vector | None:
 
 def pictures_of(found: Diagnosis) -> Pictures:
     """What a page shows of a diagnosis."""
-    facts = [("deviance", *found.deviance), ("deviance explained", *found.explained), ("AIC", *found.aic)]
-    if found.scale is None:
-        facts = [("AUC", *found.auc), ("Brier score", *found.brier), *facts]
-    if found.shortened is not None:
-        facts.append(("share of rows beyond the radius", *found.shortened))
     roc = found.roc() if found.scale is None else None
-    return Pictures(facts, roc, found.calibration(), found.residuals())
+    return Pictures(found.measures(), roc, found.calibration(), found.residuals())
 
 
 def diagnosis_page(found: Diagnosis, title: str) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import eigen
+from dpregress.display import ShownInShort
 from dpregress.inference.covariances import ReleasedCovariance
 from dpregress.inference.intervals import normal_reach
 
@@ -25,8 +26,8 @@ from dpregress.inference.intervals import normal_reach
 _SEPARATED = 2.0
 
 
-@dataclass(frozen=True, eq=False)
-class PrincipalComponents:
+@dataclass(frozen=True, eq=False, repr=False)
+class PrincipalComponents(ShownInShort):
     """Principal components, the largest first.
 
     Parameters

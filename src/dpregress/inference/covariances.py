@@ -30,6 +30,7 @@ from scipy.special import ndtr
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
+from dpregress.display import ShownInShort
 from dpregress.inference.intervals import normal_reach
 from dpregress.releases import Isotropic, Moments
 
@@ -41,8 +42,8 @@ _MOVED = 0.5
 _NEARLY_ONE = 1 - 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class CorrelationTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class CorrelationTable(ShownInShort):
     """Correlations of columns, or partial ones: each given all other columns.
 
     Parameters
@@ -105,8 +106,8 @@ class CorrelationTable:
         return self.error / np.maximum(1 - self.value**2, 1 - _NEARLY_ONE)
 
 
-@dataclass(frozen=True, eq=False)
-class LostToWeights:
+@dataclass(frozen=True, eq=False, repr=False)
+class LostToWeights(ShownInShort):
     """What row weights w take of means and covariance.
 
     Parameters
@@ -132,8 +133,8 @@ class LostToWeights:
         return LostToWeights(self.share, self.second[within], self.moved[places], self.change[within])
 
 
-@dataclass(frozen=True, eq=False)
-class ReleasedCovariance:
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleasedCovariance(ShownInShort):
     """Means and covariance of columns, with what the errors of their functions need.
 
     Parameters

@@ -17,7 +17,7 @@ from scipy.special import chdtrc, fdtrc
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import eigen
-from dpregress.display import UNIDENTIFIED, plain
+from dpregress.display import UNIDENTIFIED, ShownInShort, plain, some_of
 from dpregress.errors import InvalidInput
 from dpregress.inference.constraints import LinearHypothesis, linear_hypothesis, of_coefficients
 from dpregress.inference.intervals import checked_level, critical_values, two_sided
@@ -29,8 +29,8 @@ _SINGULAR = 1e-10
 _ROUNDING = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class TTest:
+@dataclass(frozen=True, eq=False, repr=False)
+class TTest(ShownInShort):
     """Tests of single linear combinations, under statsmodels' names.
 
     Parameters
@@ -69,6 +69,9 @@ class TTest:
         """Intervals of the effects, of shape (r, 2); of 95% by default, ``alpha`` is ``1 - level``."""
         reach = critical_values(self.df, checked_level(level, alpha, significance)) * self.sd
         return np.column_stack([self.effect - reach, self.effect + reach])
+
+    def _in_short(self) -> str:
+        return f"of {len(self.labels)} hypotheses: {some_of(self.labels)}"
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each hypothesis."""
@@ -122,8 +125,8 @@ class WaldTest:
         return f"{law} = {self.statistic:.5g}, p = {self.pvalue:.4g}"
 
 
-@dataclass(frozen=True)
-class TermTests:
+@dataclass(frozen=True, repr=False)
+class TermTests(ShownInShort):
     """A joint test of the coefficients of each term, as in an analysis of variance.
 
     Parameters
@@ -134,6 +137,9 @@ class TermTests:
 
     terms: tuple[str, ...]
     tests: tuple[WaldTest, ...]
+
+    def _in_short(self) -> str:
+        return f"of {len(self.terms)} terms: {some_of(self.terms)}"
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each term, under statsmodels' names."""

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from dpregress.coordinates import Matrix, Vector
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput
 from dpregress.inference.intervals import critical_values
 from dpregress.models import MULTINOMIAL, Family
@@ -19,8 +20,8 @@ from dpregress.releases.estimates import INTERCEPT
 IntervalKind = Literal["mean", "prediction"]
 
 
-@dataclass(frozen=True, eq=False)
-class PredictedIntervals:
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictedIntervals(ShownInShort):
     """Mean responses by the unshrunk estimate, with intervals.
 
     Parameters
@@ -42,6 +43,9 @@ class PredictedIntervals:
     interval: IntervalKind
     level: float
     classes: tuple[str, ...] = ()
+
+    def _in_short(self) -> str:
+        return f"of {len(self.mean)} rows: {self.interval}, level {self.level:g}"
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each prediction, under statsmodels' names.
