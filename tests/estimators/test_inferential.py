@@ -170,6 +170,24 @@ def test_ratios_are_of_slopes_under_log_and_logit(models: dict[str, Any]) -> Non
             models[name].ratios()
 
 
+def test_ratios_have_names_in_their_table(models: dict[str, Any]) -> None:
+    for name, ratio in (("logistic", "odds ratio"), ("poisson", "rate ratio")):
+        model = models[name]
+        table = model.ratio_table(alpha=0.1)
+        frame = table.to_frame()
+        assert frame.columns.tolist() == [ratio, "[0.05", "0.95]"]
+        assert tuple(frame.index) == model.coefficients_.features
+        np.testing.assert_array_equal(frame, model.ratios(level=0.9))
+        assert str(table).splitlines()[0].split() == [*ratio.split(), "[0.05", "0.95]"]
+        assert repr(table) == str(table)
+        assert "<td>dose</td>" in table._repr_html_()
+    unknown = with_estimates(MODELS["poisson"]())
+    unknown.estimates_.identified[1] = False
+    assert str(unknown.ratio_table()).splitlines()[1].split()[2:] == ["not", "identified"]
+    with pytest.raises(InvalidInput, match="link of this model is identity"):
+        models["linear"].ratio_table()
+
+
 def test_predictions_take_an_interval(models: dict[str, Any]) -> None:
     linear, logistic, poisson = (models[name] for name in ("linear", "logistic", "poisson"))
     found = linear.predict(NEW, interval="prediction", level=0.9)

@@ -11,7 +11,7 @@ from dpregress.coordinates import Matrix, Vector
 from dpregress.display import plain
 from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.estimators.fit_statistics import FitStatistics
-from dpregress.estimators.summary import SummaryNotes, summary_of
+from dpregress.estimators.summary import SummaryNotes, ratio_table_of, summary_of
 from dpregress.inference import (
     Approximation,
     IntervalKind,
@@ -41,7 +41,8 @@ from dpregress.inference import (
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.public import Schema
 from dpregress.releases.estimates import INTERCEPT
-from dpregress.reports.summary import Summary
+from dpregress.reports.page import ratio_name
+from dpregress.reports.summary import Summary, SummaryTable
 
 #: Links whose slopes are logarithms of ratios.
 _RATIO_LINKS = ("logit", "log")
@@ -146,6 +147,22 @@ class InferenceMixin(FitStatistics):
         ends = intervals(found, checked_level(level, alpha))
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(np.column_stack([found.estimate, ends])[slopes]))
+
+    def ratio_table(self, *, level: float | None = None, alpha: float | None = None) -> SummaryTable:
+        """:meth:`ratios` with the names of their features: to print, and as a data frame by ``to_frame``.
+
+        Parameters
+        ----------
+        level, alpha
+            As in :meth:`conf_int`.
+
+        Raises
+        ------
+        InvalidInput
+            As :meth:`ratios`.
+        """
+        reached = checked_level(level, alpha)
+        return ratio_table_of(self._known(), self.ratios(level=reached), ratio_name(self.response_model), reached)
 
     # ------------------------------------------------------------- hypotheses
 

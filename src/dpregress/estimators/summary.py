@@ -10,9 +10,10 @@ import numpy as np
 
 from dpregress.accounting import PrivacyStatement
 from dpregress.accounting.wording import describe
-from dpregress.coordinates import Domain
+from dpregress.coordinates import Domain, Matrix
 from dpregress.inference import intervals, p_values, standard_errors, t_ratios
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates
+from dpregress.releases.estimates import INTERCEPT
 from dpregress.releases.model_files import ResponseModel
 from dpregress.reports.summary import Summary, SummaryTable
 
@@ -117,8 +118,7 @@ def estimate_tables(
 ) -> tuple[SummaryTable, ...]:
     """Tables as statisticians know them, one for each class."""
     ratio = "z" if math.isinf(estimates.df) else "t"
-    tail = (1 - level) / 2
-    columns = ("coef", "std err", "privacy s.e.", ratio, f"P>|{ratio}|", f"[{tail:.4g}", f"{1 - tail:.4g}]")
+    columns = ("coef", "std err", "privacy s.e.", ratio, f"P>|{ratio}|", *_ends(level))
     lower, upper = intervals(estimates, level).T
     privacy = standard_errors(estimates, estimates.privacy)
     numbers = (estimates.estimate, standard_errors(estimates), privacy, t_ratios(estimates), p_values(estimates))
@@ -132,6 +132,20 @@ def estimate_tables(
         known = tuple(estimates.identified[own].tolist())
         tables.append(SummaryTable(_title(coefficients.target, name), columns, names, tuple(rows[own]), known))
     return tuple(tables)
+
+
+def ratio_table_of(estimates: Estimates, ratios: Matrix, name: str, level: float) -> SummaryTable:
+    """Ratios of the slopes with their ends, of shape (d, 3), under the name that readers know."""
+    slopes = [place for place, one in enumerate(estimates.names) if one != INTERCEPT]
+    names = tuple(estimates.names[place] for place in slopes)
+    rows, known = tuple(map(tuple, ratios.tolist())), tuple(estimates.identified[slopes].tolist())
+    return SummaryTable("", (name or "ratio", *_ends(level)), names, rows, known)
+
+
+def _ends(level: float) -> tuple[str, str]:
+    """Headers of the ends of intervals."""
+    tail = (1 - level) / 2
+    return f"[{tail:.4g}", f"{1 - tail:.4g}]"
 
 
 def _title(target: str, name: str) -> str:

@@ -23,7 +23,7 @@ _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
 _THREE_DECIMALS = re.compile(r"[tz]|P>\|[tz]\|")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SummaryTable:
     """Coefficients, one row each.
 
@@ -65,6 +65,15 @@ class SummaryTable:
 
         values = np.array([[np.nan if value is None else value for value in row] for row in self.rows], dtype=float)
         return pd.DataFrame(values, index=list(self.names), columns=list(self.columns))
+
+    def __str__(self) -> str:
+        return "\n".join([*([plain(self.title)] if self.title else []), *_aligned(self)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
 
 
 @dataclass(frozen=True, repr=False)
