@@ -42,6 +42,8 @@ from dpregress.inputs.parties import (
     by_party,
     check_party_columns,
     check_party_response,
+    check_row_counts,
+    joined_parties,
     named_parties,
     party_columns,
     with_response,
@@ -285,20 +287,22 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         """
         return regression(self.joint_, *self._chosen(target, features))[0]
 
-    def predict(self, X: ArrayLike, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
+    def predict(self, X: ArrayLike | Parties, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
         """``X coef + intercept``, of shape (m,); for a binomial family the probability of the upper bound.
 
         Parameters
         ----------
-        X : array-like of shape (m, d)
-            The features, in the order of ``coef_``; a table is read by name.
+        X : array-like or table of shape (m, d), or mapping or sequence of the parties' tables or arrays
+            The features, in the order of ``coef_``; tables are read by name. Rows of all parties are of the same people
+            in the same order.
         interval : {"mean", "prediction"}, optional
             Also an interval of the mean response, or of a new one; the result is then a
             :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.
         level : float, default=0.95
         """
         self._check_fitted()
-        x = design(X, schema=self.schema, features=self.coefficients_.features)
+        features, columns = self.coefficients_.features, self.joint_.moments.space.features
+        x = design(joined_parties(X, features, columns), schema=self.schema, features=features)
         if x.shape[1] != len(self.coef_):
             raise InvalidInput(f"X has {x.shape[1]} columns, the model {len(self.coef_)} features")
         if interval is not None:
@@ -362,9 +366,7 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         for name, party in parties.items():
             public = known.get(name)
             sides.append(self._side(party, public, sum(len(side.space.features) for side in sides)))
-        if len({side.source.n for side in sides}) != 1:
-            counts = ", ".join(str(side.source.n) for side in sides)
-            raise InvalidInput(f"parties hold {counts} rows: align them on the same people first")
+        check_row_counts([side.source.n for side in sides])
         if sides[0].source.n < 1:
             raise InvalidInput("the parties hold no rows: nothing can be fitted")
         return sides
