@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from html import escape
 
+#: In place of the error of a coefficient about which too little is known.
+UNIDENTIFIED = "not identified"
 _MASK = "***"
 #: ``scheme://``, also with fewer slashes: a path collapses two into one, and people forget them.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/{0,3}")
@@ -85,3 +87,32 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: st
     head = f"<thead>{line('th', header)}</thead>" if any(header) else ""
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{title}{head}<tbody>{''.join(line('td', row) for row in rows)}</tbody></table>"
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> str:
+    """A table as plain text: names on the left, numbers on the right."""
+    lines = [tuple(map(plain, line)) for line in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    aligned = [
+        "  ".join([f"{line[0]:{widths[0]}}", *(f"{cell:>{w}}" for cell, w in zip(line[1:], widths[1:], strict=True))])
+        for line in lines
+    ]
+    return "\n".join([*([plain(title)] if title else []), *(line.rstrip() for line in aligned)])
+
+
+def some_of(names: Sequence[str], most: int = 5) -> str:
+    """The first of some names, with two dots for the others."""
+    return ", ".join(map(plain, names[:most])) + (", .." if len(names) > most else "")
+
+
+class ShownInShort:
+    """What is shown in one line, arrays by their shapes; ``print`` has more where there is a table to see."""
+
+    def __repr__(self) -> str:
+        said = self._in_short()
+        return f"<{type(self).__name__}{said and ' '}{said}>"
+
+    def _in_short(self) -> str:
+        """What is shown of it."""
+        shapes = {name: getattr(value, "shape", ()) for name, value in vars(self).items() if name[0] != "_"}
+        return ", ".join(f"{name} {' x '.join(map(str, shape))}" for name, shape in shapes.items() if shape)

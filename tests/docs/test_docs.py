@@ -16,6 +16,7 @@ from scipy.special import ndtr
 import dpregress
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.cli.main import cli
+from dpregress.estimators.fit_statistics import FitStatistics
 from dpregress.estimators.inferential import InferenceMixin
 from dpregress.mechanisms import Mechanism, Sampler
 from dpregress.queries import Query
@@ -53,7 +54,9 @@ def test_no_page_lists_a_name_that_is_not_exported() -> None:
     assert set(listed) <= set(dpregress.__all__)
 
 
-@pytest.mark.parametrize("name", [name for name in vars(InferenceMixin) if not name.startswith("_")])
+@pytest.mark.parametrize(
+    "name", [name for kind in (InferenceMixin, FitStatistics) for name in vars(kind) if not name.startswith("_")]
+)
 def test_every_name_of_inference_is_on_its_page(name: str) -> None:
     assert re.search(rf"`{name}\b", (DOCS / "inference.md").read_text(encoding="utf-8"))
 

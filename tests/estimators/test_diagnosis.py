@@ -74,6 +74,8 @@ def test_two_classes_without_noise(seed: int) -> None:
     assert rows.sum() == pytest.approx(ROWS)
     assert predicted @ rows / ROWS == pytest.approx(chance.mean(), abs=1e-9)
     assert observed @ rows / ROWS == pytest.approx(y.mean(), abs=1e-9)
+    assert repr(found).startswith("<Diagnosis of binomial, logit link: deviance ")
+    assert [line.split()[0] for line in str(found).splitlines()[1:4]] == ["AUC", "Brier", "deviance"]
     roc = found.roc()
     assert roc[0].tolist() == [0, 0]
     assert roc[-1] == pytest.approx([1, 1])

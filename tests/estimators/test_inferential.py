@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -109,8 +110,28 @@ def test_names_and_shapes_are_those_of_statsmodels(models: dict[str, Any], name:
     np.testing.assert_array_equal(model.conf_int(level=0.9), model.conf_int(alpha=0.1))
     assert (model.estimates_.cov_type, model.scale) == ("robust", 1.3)
     np.testing.assert_allclose(model.t_test(np.eye(k)).pvalue, model.pvalues)
-    with pytest.raises(TypeError):
-        model.conf_int(0.05)  # alpha or level? Neither is taken by position
+    np.testing.assert_array_equal(model.conf_int(0.1), model.conf_int(alpha=0.1))  # by position as in statsmodels
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (((0.9,), {}), r"without a name is alpha, as in statsmodels: write level=0\.9 or alpha=0\.9"),
+        (((0.5,), {}), "write level"),
+        (((0.1,), {"alpha": 0.1}), "not both"),
+        (((0.1,), {"level": 0.9}), "not both"),
+        (((), {"alpha": 0.1, "level": 0.9}), "not both"),
+        (((95,), {}), "alpha= takes a number between 0 and 1, not 95"),
+        ((("a",), {}), "alpha= takes a number between 0 and 1"),
+    ],
+)
+def test_a_level_by_position_is_not_taken_for_alpha(models: dict[str, Any], given: Any, words: str) -> None:
+    values, named = given
+    for ask in (models["linear"].conf_int, models["linear"].t_test("age = 0").conf_int):
+        with pytest.raises(InvalidInput, match=words) as caught:
+            ask(*values, **named)
+        assert "\n" not in str(caught.value)
+    assert models["linear"].conf_int(alpha=0.5).shape == (5, 2)
 
 
 def test_terms_hold_the_columns_that_belong_together(models: dict[str, Any]) -> None:
@@ -149,6 +170,24 @@ def test_ratios_are_of_slopes_under_log_and_logit(models: dict[str, Any]) -> Non
             models[name].ratios()
 
 
+def test_ratios_have_names_in_their_table(models: dict[str, Any]) -> None:
+    for name, ratio in (("logistic", "odds ratio"), ("poisson", "rate ratio")):
+        model = models[name]
+        table = model.ratio_table(alpha=0.1)
+        frame = table.to_frame()
+        assert frame.columns.tolist() == [ratio, "[0.05", "0.95]"]
+        assert tuple(frame.index) == model.coefficients_.features
+        np.testing.assert_array_equal(frame, model.ratios(level=0.9))
+        assert str(table).splitlines()[0].split() == [*ratio.split(), "[0.05", "0.95]"]
+        assert repr(table) == str(table)
+        assert "<td>dose</td>" in table._repr_html_()
+    unknown = with_estimates(MODELS["poisson"]())
+    unknown.estimates_.identified[1] = False
+    assert str(unknown.ratio_table()).splitlines()[1].split()[2:] == ["not", "identified"]
+    with pytest.raises(InvalidInput, match="link of this model is identity"):
+        models["linear"].ratio_table()
+
+
 def test_predictions_take_an_interval(models: dict[str, Any]) -> None:
     linear, logistic, poisson = (models[name] for name in ("linear", "logistic", "poisson"))
     found = linear.predict(NEW, interval="prediction", level=0.9)
@@ -160,11 +199,21 @@ def test_predictions_take_an_interval(models: dict[str, Any]) -> None:
     assert (poisson.predict(NEW, interval="mean").lower > 0).all()
     for name, kind, words in (
         ("poisson", "prediction", "models their mean only"),
-        ("multinomial", "mean", "fit two classes"),
+        ("multinomial", "prediction", "models their mean only"),
         ("linear", "both", "interval must be one of"),
     ):
         with pytest.raises(InvalidInput, match=words):
             models[name].predict(NEW, interval=kind)
+
+
+def test_every_class_has_an_interval_of_its_probability(models: dict[str, Any]) -> None:
+    model = models["multinomial"]
+    found = model.predict(NEW, interval="mean", level=0.9)
+    assert found.classes == ("a", "b", "c")
+    assert found.mean.shape == found.lower.shape == found.upper.shape == (7, 3)
+    assert ((found.lower > 0) & (found.lower < found.mean) & (found.mean < found.upper) & (found.upper < 1)).all()
+    names = ["mean", "mean_ci_lower", "mean_ci_upper"]
+    assert found.to_frame()["b"].columns.tolist() == names
 
 
 def test_a_missing_cell_is_filled_in_intervals_as_in_predictions(models: dict[str, Any]) -> None:
@@ -189,6 +238,41 @@ def test_what_no_fit_releases_is_refused_in_one_line(models: dict[str, Any]) -> 
     for dropped, words in (([], "at least one term"), ("nothing", "neither a term nor a coefficient")):
         with pytest.raises(InvalidInput, match=words):
             models["linear"].compare(dropped)
+
+
+def test_numbers_of_rows_and_coefficients_are_those_of_statsmodels(models: dict[str, Any]) -> None:
+    for name, slopes, coefficients in (
+        ("linear", 4, 5),
+        ("logistic", 4, 5),
+        ("multinomial", 8, 10),
+        ("formula", 8, 9),
+    ):
+        model = models[name]
+        assert (model.nobs, model.df_model, model.df_resid) == (N, slopes, N - coefficients)
+    through_0 = fitted(DPLinearRegression, "cost", fit_intercept=False)
+    assert through_0.df_resid == N - 4
+    assert {"nobs", "df_model", "df_resid", "fvalue", "f_pvalue"} <= set(dir(models["linear"]))
+
+
+def test_the_overall_test_is_that_of_all_slopes(models: dict[str, Any]) -> None:
+    linear = models["linear"]
+    joint = linear.wald_test(np.eye(5)[1:])
+    assert (linear.fvalue, linear.f_pvalue) == (joint.statistic, joint.pvalue)
+    known = with_estimates(LINEAR(), df=np.inf)
+    joint = known.wald_test(np.eye(5)[1:])
+    assert joint.distribution == "chi2"
+    assert (known.fvalue, known.f_pvalue) == (joint.statistic / 4, joint.pvalue)
+    for name in ("fvalue", "f_pvalue"):
+        assert name not in dir(models["poisson"])
+        with pytest.raises(InvalidInput, match="f_pvalue are for linear models, and this one is poisson"):
+            getattr(models["poisson"], name)
+
+
+def test_a_diagnosis_is_not_offered_where_there_is_none(models: dict[str, Any]) -> None:
+    for name, offered in (("poisson", True), ("multinomial", False)):
+        with pytest.raises(InvalidInput, match="no fit releases") as caught:
+            _ = models[name].aic
+        assert ("diagnose" in str(caught.value)) == offered
 
 
 def test_a_fit_without_estimates_says_so() -> None:
@@ -283,6 +367,45 @@ def test_a_representation_holds_no_table() -> None:
     assert again.get_params()["public"] is not None
 
 
+def test_results_are_one_line_and_print_as_tables(models: dict[str, Any]) -> None:
+    linear = models["linear"]
+    selected = linear.select().refit()
+    for found, line, words in (
+        (linear.coefficients_, "<Coefficients of cost: 4 features, n = 1,500>", "plan=full"),
+        (
+            models["multinomial"].coefficients_,
+            "<ClassCoefficients of kind: 4 features, n = 1,500, 3 classes>",
+            "kind = b",
+        ),
+        (linear.estimates_, "<Estimates of 5 coefficients: robust covariance, df = 40>", "std err"),
+        (linear.compare("plan"), "<Submodel without plan=full, plan=gold: F(2,", "AIC changes by"),
+        (selected, "<SelectedModel of ", "after selection: intervals hold simultaneously"),
+        (linear.path(), "<PenaltyPath alphas 100, coef 100 x 4,", "PenaltyPath"),
+        (linear.t_test("age = 0, dose = 0"), "<TTest of 2 hypotheses: age = 0, dose = 0>", "P>|t|"),
+        (linear.wald_test_terms(), "<TermTests of 3 terms: age, plan, dose>", "reference"),
+        (
+            linear.predict(NEW, interval="mean"),
+            "<PredictedIntervals of 7 rows: mean, level 0.95>",
+            "PredictedIntervals",
+        ),
+        (linear.suitability_, "<Suitability of 300 public rows: they ", "condition number"),
+        (linear.privacy_, "<PrivacyStatement mu = 1 for replace-one neighbours, one record>", "PrivacyStatement"),
+    ):
+        assert repr(found).startswith(line)
+        assert len(repr(found)) <= 200
+        assert "\n" not in repr(found)
+        assert words in str(found)
+    frame = linear.estimates_.to_frame()
+    np.testing.assert_array_equal(frame["coef"], linear.params)
+    np.testing.assert_array_equal(frame["privacy s.e."], linear.bse_privacy)
+    assert tuple(frame.index) == linear.param_names
+    assert "\x1b" not in f"{_renamed(linear.estimates_, 'a' + chr(27))}"
+
+
+def _renamed(found: Estimates, name: str) -> Estimates:
+    return replace(found, names=(name, *found.names[1:]))
+
+
 def test_models_show_their_summary_in_notebooks_after_the_fit(models: dict[str, Any]) -> None:
     model = models["linear"]
     assert model._repr_html_() == model.summary().to_html() == model._repr_mimebundle_()["text/html"]
@@ -338,10 +461,7 @@ def test_a_saved_model_predicts_summarises_and_infers(models: dict[str, Any], na
     assert saved.summary().to_frame().equals(model.summary().to_frame())
     assert saved._repr_html_() == saved.summary().to_html()
     assert "\n" not in repr(saved)
-    if name != "multinomial":
-        np.testing.assert_array_equal(
-            saved.predict(NEW, interval="mean").upper, model.predict(NEW, interval="mean").upper
-        )
+    np.testing.assert_array_equal(saved.predict(NEW, interval="mean").upper, model.predict(NEW, interval="mean").upper)
 
 
 def test_exposures_are_taken_by_a_saved_model(tmp_path: Path) -> None:
@@ -479,6 +599,8 @@ def test_parties_users_and_coded_tables_have_the_same_face(tmp_path: Path) -> No
     schema = Schema.from_levels({"a": 3, "y": 4}, numeric=["y"])
     coded = MarginalsRegression(ApproxDP(1.0, 1e-6), schema=schema)
     coded.fit_table(pa.table({"a": RNG.integers(3, size=2000), "y": RNG.integers(4, size=2000)}), "y")
+    assert (parties.nobs, users.nobs) == (4000, 20_000)
+    assert coded.nobs == coded.coefficients_.n  # as released: neighbours add or remove a row
     for model in (parties, users, coded):
         assert np.isfinite(model.conf_int()).all(axis=1).tolist() == model.estimates_.identified.tolist()
         assert "std err" in str(model.summary())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import chi2
+from scipy.stats import binom, chi2
 
 from dpregress import GDP, ApproxDP, DPLogisticRegression, PublicMoments
 from dpregress.accounting import PrivacyStatement
@@ -74,6 +74,24 @@ def test_standard_errors_hold(labelled: bool, seed: int) -> None:
         model.fit(x[200:], y[200:])
         scores.append((model.coef_[0, 0] - truth) / model.coefficients_.standard_error[0, 0])
     assert 0.25 * chi2.ppf(1e-8, repeats) <= float(np.sum(np.square(scores))) <= chi2.isf(1e-8, repeats)
+
+
+@pytest.mark.slow
+def test_intervals_of_probabilities_hold(seed: int) -> None:
+    """Nominal 90% intervals of three probabilities of a row in 60 data sets, with sampling and privacy noise.
+
+    If each held in 85% of data sets, one of the three would do so in fewer than the bound with probability 1e-6.
+    """
+    repeats, held, row = 60, np.zeros(3), np.array([[0.8, -0.5]])
+    truth = probabilities(row @ COEF + [0.3, -0.4], contrasts(3))[0]
+    for repeat in range(repeats):
+        rng = np.random.default_rng([seed, repeat])
+        x, y = sample(rng, 5_200)
+        public = PublicMoments.from_rows(x[:200])
+        model = DPLogisticRegression(GDP(1.0), classes=(0, 1, 2), public=public, random_state=rng)
+        found = model.fit(x[200:], y[200:]).predict(row, interval="mean", level=0.9)
+        held += (found.lower[0] <= truth) & (truth <= found.upper[0])
+    assert (held >= binom.ppf(1e-6 / 3, repeats, 0.85)).all()
 
 
 def test_two_classes_stay_as_they_were(seed: int) -> None:

@@ -97,6 +97,49 @@ def test_linear_predictions_are_within_the_bounds_of_the_response(model: Any, pu
     assert {0.01, 200.0} & set(far.tolist())
 
 
+@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("model", [DPLinearRegression, DPRidge, partial(DPLinearRegression, recipe="one-shot")])
+def test_intervals_of_linear_models_are_within_the_same_bounds(model: Any, public: bool, tmp_path: Path) -> None:
+    fit = fitted(model, public=public)
+    fit.save(tmp_path)
+    for kind in ("mean", "prediction"):
+        found = fit.predict(FAR, interval=kind)
+        for values in (found.mean, found.lower, found.upper):
+            assert ((values >= 0.01) & (values <= 200)).all()
+        assert (found.lower <= found.mean).all()
+        assert (found.mean <= found.upper).all()
+        assert found.lower[2] < found.upper[2]
+        loaded = dpregress.load(tmp_path).predict(FAR, interval=kind)
+        np.testing.assert_allclose(loaded.upper, found.upper, rtol=1e-12)
+
+
+@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("model", [DPGammaRegressor, DPPoissonRegressor])
+def test_intervals_under_a_log_link_are_within_the_bounds_and_not_the_reach(
+    model: Any, public: bool, tmp_path: Path
+) -> None:
+    """What public rows have is no limit of a mean: an interval must not end there."""
+    fit = fitted(model, public=public)
+    assert fit.coefficients_.limits == pytest.approx((math.log(0.01), math.log(200)))
+    fit.save(tmp_path)
+    saved = dpregress.load(tmp_path)
+    assert saved.coefficients_.limits == fit.coefficients_.limits
+    found = fit.predict(FAR, interval="mean")
+    for values in (found.mean, found.lower, found.upper):
+        assert ((values >= 0.01 * (1 - 1e-12)) & (values <= 200 * (1 + 1e-12))).all()
+    assert {round(end, 6) for end in (*found.lower, *found.upper)} & {0.01, 200.0}
+    np.testing.assert_array_equal(saved.predict(FAR, interval="mean").lower, found.lower)
+
+
+def test_intervals_with_exposures_have_no_bounds() -> None:
+    """The bounds are those of responses, whatever their exposures."""
+    rng = np.random.default_rng(0)
+    table = rows(rng, 4_000).append_column("years", pa.array(np.full(4_000, 2.0)))
+    fit = DPPoissonRegressor(GDP(0.5), schema=SCHEMA, random_state=1)
+    fit.fit_table(table, "y", ["a", "b"], exposure="years")
+    assert fit.coefficients_.limits == (-math.inf, math.inf)
+
+
 def test_bounds_that_responses_contradict_are_no_limit() -> None:
     """Public ones, or many private ones by their released sizes."""
     rng = np.random.default_rng(3)

@@ -315,3 +315,46 @@ def test_nothing_before_fit() -> None:
     for call in (lambda m: m.predict(np.zeros((1, 1))), lambda m: m.summary(), lambda m: m.regress(0)):
         with pytest.raises(InvalidInput, match="call fit first"):
             call(VerticalRegression())
+
+
+def frames(x: np.ndarray) -> dict[str, pd.DataFrame]:
+    return {"clinic": pd.DataFrame(x[:, :2], columns=["a", "b"]), "lab": pd.DataFrame(x[:, 2:], columns=["c", "d"])}
+
+
+def test_rows_to_predict_for_are_those_of_the_parties() -> None:
+    rng = np.random.default_rng(1)
+    x, y = people(rng)
+    parties, new = frames(x), frames(x[:9])
+    model = VerticalRegression(LAVISH, random_state=1).fit(parties, y)
+    joined = pd.concat(new.values(), axis=1)
+    expected = model.predict(joined)
+    for given in (new, list(new.values()), tuple(reversed(new.values())), [x[:9, :2], x[:9, 2:]], x[:9]):
+        np.testing.assert_allclose(model.predict(given), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.predict(x[:9].tolist()), expected, rtol=1e-12)  # rows, not parties
+    np.testing.assert_array_equal(
+        model.predict(new, interval="mean").lower, model.predict(joined, interval="mean").lower
+    )
+
+
+def test_rows_of_parties_that_do_not_belong_together_are_refused() -> None:
+    rng = np.random.default_rng(1)
+    x, y = people(rng)
+    new = frames(x[:9])
+    clinic, lab = new["clinic"], new["lab"]
+    model = VerticalRegression(LAVISH, random_state=1).fit(frames(x), y)
+    for given, words in (
+        ([clinic, lab[:5]], "parties hold 9, 5 rows: align them on the same people first"),
+        ([x[:9, :2], x[:5, 2:]], "parties hold 9, 5 rows"),
+        ([clinic, lab[::-1]], "the same index in another order"),
+        ([clinic, lab.assign(a=1.0)], "two parties hold a column 'a'"),
+        ([clinic, x[:9, 2:]], "tables of all parties, or arrays of all"),
+        ([clinic], "no column 'c'"),
+        ([x[:9, :2]], "X has 2 columns, the model 4 features"),
+    ):
+        with pytest.raises(InvalidInput, match=words) as caught:
+            model.predict(given)
+        assert "\n" not in str(caught.value)
+    other = VerticalRegression(LAVISH, random_state=1)
+    other.fit_table([x[:, :2], np.column_stack([x[:, 2:], y])], -1, ["x2", "x0"])
+    with pytest.raises(InvalidInput, match="not in the order of the parties: give tables, or one array"):
+        other.predict([x[:9, :1], x[:9, 2:3]])

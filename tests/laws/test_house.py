@@ -1,17 +1,23 @@
-"""The house stays readable: no long module, no long function, one name for one thing."""
+"""The house stays readable: no long module, no long function, one name for one thing, objects shown in short."""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
+import importlib
 import inspect
+import pkgutil
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
-from dpregress import estimators
+from dpregress import estimators, inference, releases
+from dpregress.display import ShownInShort
 from tests.laws.test_layers import parsed, sources
+from tests.registry import FITS, FitEntry
 
 LONGEST_MODULE, LONGEST_FUNCTION = 430, 50
 ESTIMATORS = [getattr(estimators, name) for name in estimators.__all__]
@@ -80,3 +86,33 @@ def test_fits_begin_alike(kind: type[Any]) -> None:
 def test_the_base_of_the_linear_models_cannot_be_made() -> None:
     with pytest.raises(TypeError, match="abstract"):
         estimators.base.PrivateLinearModel()
+
+
+def with_arrays(room: Any) -> Iterator[type[Any]]:
+    """Dataclasses of a room that hold arrays, or what holds them."""
+    for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
+        module = importlib.import_module(found.name)
+        for kind in vars(module).values():
+            if inspect.isclass(kind) and kind.__module__ == found.name and dataclasses.is_dataclass(kind):
+                words = " ".join(str(field.type) for field in dataclasses.fields(kind))
+                if any(
+                    word in words for word in ("Vector", "Matrix", "NDArray", "Estimates", "Moments", "Coefficients")
+                ):
+                    yield kind
+
+
+@pytest.mark.parametrize("kind", [*with_arrays(releases), *with_arrays(inference)], ids=lambda kind: kind.__name__)
+def test_what_is_released_is_shown_in_short(kind: type[Any]) -> None:
+    """By itself, and not by the representation that dataclasses have."""
+    assert issubclass(kind, ShownInShort)
+    assert not vars(kind)["__dataclass_params__"].repr
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+@pytest.mark.parametrize("entry", FITS, ids=str)
+def test_what_a_fit_holds_is_shown_in_one_line(entry: FitEntry) -> None:
+    model = entry.fit(np.random.default_rng(3), random_state=1)
+    for name, value in vars(model).items():
+        if name.endswith("_") and not isinstance(value, np.ndarray | tuple):
+            assert len(repr(value)) <= 200, name
+            assert "\n" not in repr(value), name

@@ -11,12 +11,12 @@ from typing import Any
 from dpregress.accounting.events import GDP, Composed, Event, Relation, decode, group
 from dpregress.accounting.unit import Unit
 from dpregress.accounting.wording import describe
-from dpregress.display import html_table
+from dpregress.display import ShownInShort, html_table, plain
 from dpregress.errors import InvalidInput, SeededNoise
 
 
-@dataclass(frozen=True)
-class PrivacyStatement:
+@dataclass(frozen=True, repr=False)
+class PrivacyStatement(ShownInShort):
     """The guarantee of one fit: its unit, neighbours and events, and what was assumed to be public.
 
     Attributes
@@ -50,6 +50,10 @@ class PrivacyStatement:
     seeded: bool
     recorded: str | None
     max_rows_per_unit: int | None = None
+
+    def _in_short(self) -> str:
+        protected = "no protection: seeded; nominally " if self.seeded else ""
+        return f"{protected}{self.promise_in_mu} for {self.relation.value} neighbours, one {plain(self.unit)}"
 
     @property
     def mu(self) -> float:

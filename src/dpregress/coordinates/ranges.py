@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput
 from dpregress.json_files import finite_or_null
 
 
-@dataclass(frozen=True, eq=False)
-class Ranges:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranges(ShownInShort):
     """Values beyond a range count as its ends; the ranges are public or released.
 
     Parameters

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput
 
 #: Public numbers lie between its inverse and this: assumption A3 of docs/privacy/floating-point.md.
@@ -102,8 +103,8 @@ class Coordinates(ABC):
         """Whether totals in the two may be added."""
 
 
-@dataclass(frozen=True, eq=False)
-class WhitenedSpace(Coordinates):
+@dataclass(frozen=True, eq=False, repr=False)
+class WhitenedSpace(Coordinates, ShownInShort):
     """A linear map into coordinates in which every row lies in a ball; it depends on public facts only.
 
     A row x becomes ``W (1, x)`` with an intercept and ``W x`` without one. The row map then shrinks it into the ball of

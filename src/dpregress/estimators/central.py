@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,11 +19,11 @@ from dpregress.estimators.diagnosing import Subject, diagnosed, shared
 from dpregress.estimators.progress import reported
 from dpregress.estimators.provenance import made_now
 from dpregress.estimators.results import estimates_of, original
+from dpregress.estimators.summary import SummaryNotes
 from dpregress.estimators.training import Training
 from dpregress.inference import Diagnosis, Suitability, suitability
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import ClassCoefficients, Coefficients
-from dpregress.reports.summary import Summary
 from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
 from dpregress.rows.memory import check_moments_fit, check_squares_fit
@@ -117,13 +116,9 @@ class CentralModel(PrivateLinearModel):
             return None
         return suitability(solution.space, gram, facts.public.rows, shortened, left_out=solution.left_out)
 
-    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
-        """As of every model, with what the released moments tell of the public rows."""
-        found = super().summary(level=level, alpha=alpha)
-        if self.suitability_ is None:
-            return found
-        *said, guarantee = found.notes
-        return replace(found, notes=(*said, *self.suitability_.sentences(), guarantee))
+    def _notes(self) -> SummaryNotes:
+        """What the released moments tell of the public rows."""
+        return SummaryNotes(() if self.suitability_ is None else self.suitability_.sentences())
 
     def diagnose(
         self,

@@ -186,6 +186,11 @@ def check_diagnosable(response: ResponseModel) -> None:
         raise NotAvailable(SEVERAL)
 
 
+def is_diagnosable(response: ResponseModel) -> bool:
+    """Whether a diagnosis is offered for models of this kind."""
+    return response.family not in (SURVIVAL, MULTINOMIAL)
+
+
 #: The largest number of questions of a diagnosis.
 MOST_QUESTIONS = 5
 

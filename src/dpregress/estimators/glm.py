@@ -414,8 +414,8 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
         ----------
         X : array-like or table of shape (m, d)
         interval : {"mean"}, optional
-            The probability of the second of two classes with an interval, in place of the class, as a
-            :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.
+            In place of the class, the probability of the second of two classes with an interval, or of each of more
+            classes, as a :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.
         level : float, default=0.95
         """
         if interval is not None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.display import plain
 from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
-from dpregress.estimators.summary import summary_of
+from dpregress.estimators.fit_statistics import FitStatistics
+from dpregress.estimators.summary import SummaryNotes, ratio_table_of, summary_of
 from dpregress.inference import (
     Approximation,
-    Diagnosis,
     IntervalKind,
-    LikelihoodRatio,
     PenaltyPath,
     PredictedIntervals,
     Submodel,
@@ -25,12 +24,9 @@ from dpregress.inference import (
     WaldTest,
     best_subsets,
     checked_level,
-    excess_deviance,
-    explained_share,
-    explained_variance,
+    class_intervals,
     forward_selection,
     intervals,
-    likelihood_ratio,
     masked_covariance,
     p_values,
     penalty_path,
@@ -44,32 +40,22 @@ from dpregress.inference import (
 )
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.public import Schema
-from dpregress.releases import Estimates
 from dpregress.releases.estimates import INTERCEPT
-from dpregress.releases.model_files import ResponseModel
-from dpregress.reports.summary import Summary
+from dpregress.reports.page import ratio_name
+from dpregress.reports.summary import Summary, SummaryTable
 
 #: Links whose slopes are logarithms of ratios.
 _RATIO_LINKS = ("logit", "log")
 
 
-class InferenceMixin:
+class InferenceMixin(FitStatistics):
     """Inference from the ``estimates_`` of a fit.
 
     All of it is centred on the unshrunk estimates; ``coef_`` and predictions are shrunk (docs/inference.md). For
     coefficients that are not identified, errors, p-values and intervals are NaN.
     """
 
-    #: Estimates for inference; None before a fit, and where a recipe has none.
-    estimates_: Estimates | None = None
-    #: The paid diagnosis of this model; None before one.
-    diagnosis_: Diagnosis | None = None
-    coefficients_: Any
     privacy_: Any
-    if TYPE_CHECKING:  # a property of estimators, an attribute of a saved model
-
-        @property
-        def response_model(self) -> ResponseModel: ...
 
     # ------------------------------------------------------------- single coefficients
 
@@ -121,16 +107,21 @@ class InferenceMixin:
         found = self._known()
         return masked_covariance(found, found.covariance)
 
-    def conf_int(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
+    def conf_int(
+        self, significance: float | None = None, /, *, level: float | None = None, alpha: float | None = None
+    ) -> Matrix:
         """Confidence intervals, of shape (k, 2).
 
         Parameters
         ----------
+        significance : float, optional
+            alpha by position, as in statsmodels: ``conf_int(0.1)`` has the level 90%. From .5 on it is refused, since
+            a level may be meant.
         level : float, default=0.95
         alpha : float, optional
-            ``1 - level``, as statsmodels has it. Neither is taken by position, so that they cannot be confused.
+            ``1 - level``.
         """
-        return intervals(self._known(), checked_level(level, alpha))
+        return intervals(self._known(), checked_level(level, alpha, significance))
 
     def ratios(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
         """Odds ratios (logit link), rate ratios (log link) or hazard ratios, with intervals, of shape (d, 3).
@@ -156,6 +147,22 @@ class InferenceMixin:
         ends = intervals(found, checked_level(level, alpha))
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(np.column_stack([found.estimate, ends])[slopes]))
+
+    def ratio_table(self, *, level: float | None = None, alpha: float | None = None) -> SummaryTable:
+        """:meth:`ratios` with the names of their features: to print, and as a data frame by ``to_frame``.
+
+        Parameters
+        ----------
+        level, alpha
+            As in :meth:`conf_int`.
+
+        Raises
+        ------
+        InvalidInput
+            As :meth:`ratios`.
+        """
+        reached = checked_level(level, alpha)
+        return ratio_table_of(self._known(), self.ratios(level=reached), ratio_name(self.response_model), reached)
 
     # ------------------------------------------------------------- hypotheses
 
@@ -246,68 +253,6 @@ class InferenceMixin:
         check_choice("method", method, methods)
         return methods[method](self._approximation(), self._coefficients_by_term())
 
-    # ------------------------------------------------------------- goodness of fit
-
-    @property
-    def rsquared(self) -> float:
-        """R^2 of a linear model, from the released residual variance and covariance of the features."""
-        return explained_share(self._linear())
-
-    @property
-    def rsquared_adj(self) -> float:
-        """R^2 with the variances divided by their degrees of freedom."""
-        found = self._linear()
-        slopes = sum(name != INTERCEPT for name in found.names)
-        constant = int(INTERCEPT in found.names)
-        n = int(self.coefficients_.n)
-        if n <= slopes + constant:
-            return float("nan")
-        return 1 - (1 - explained_share(found)) * (n - constant) / (n - slopes - constant)
-
-    @property
-    def explained(self) -> float:
-        """The variance of the response that a linear model explains, in squared units of the response."""
-        return explained_variance(self._linear())
-
-    @property
-    def deviance(self) -> float:
-        """The sum of unit deviances of a generalised linear model, from its paid :attr:`diagnosis_`."""
-        return self._diagnosed().deviance.value
-
-    @property
-    def llf(self) -> float:
-        """The log-likelihood, from the paid :attr:`diagnosis_`, which has its error."""
-        return self._diagnosed().llf.value
-
-    @property
-    def aic(self) -> float:
-        """``2 k - 2 llf``, from the paid :attr:`diagnosis_`; :meth:`compare` has differences at no cost."""
-        return self._diagnosed().aic.value
-
-    @property
-    def bic(self) -> float:
-        """``k log n - 2 llf``, from the paid :attr:`diagnosis_`; :meth:`compare` has differences at no cost."""
-        return self._diagnosed().bic.value
-
-    def likelihood_ratio(self, other: InferenceMixin) -> LikelihoodRatio:
-        """A likelihood-ratio test against a model nested in this one, both diagnosed on the same rows.
-
-        The privacy noise of both deviances, and what noise in the coefficients adds to them, count in the p-value.
-        :meth:`compare` tests the same by the estimates and their covariance, at no cost and with more power.
-
-        Parameters
-        ----------
-        other : fitted model
-            With fewer coefficients, all of which this model has.
-        """
-        if not isinstance(other, InferenceMixin):
-            raise InvalidInput(f"likelihood_ratio takes another fitted model, not {type(other).__name__}")
-        known, nested = self._known(), other._known()
-        if not set(nested.names) < set(known.names):
-            raise InvalidInput("the other model must be nested in this one: give a model with some of its coefficients")
-        excess = excess_deviance(known) + excess_deviance(nested)
-        return likelihood_ratio(self._diagnosed(), other._diagnosed(), excess)
-
     # ------------------------------------------------------------- shown
 
     def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
@@ -328,50 +273,25 @@ class InferenceMixin:
             response=self._known_response(),
             estimates=self.estimates_,
             level=checked_level(level, alpha),
+            notes=self._notes(),
         )
 
     # ------------------------------------------------------------- what models say of themselves
 
-    def _check_fitted(self) -> None:
-        """Refuse a model without a fit."""
-
     def _model_name(self) -> str:
         return type(self).__name__
+
+    def _notes(self) -> SummaryNotes:
+        """What a summary says beside the numbers."""
+        return SummaryNotes()
 
     def _statement(self) -> Any:
         """The guarantee that a summary shows."""
         return self.privacy_
 
-    def _known_response(self) -> ResponseModel | None:
-        """Family and link, where they have names."""
-        return self.response_model
-
     def _terms(self) -> Mapping[str, Sequence[str]]:
         """Names of the design columns of each term."""
         return terms_of(self.coefficients_.features, None)
-
-    def _no_estimates(self) -> str:
-        """Why there are no estimates, and the mend."""
-        return (
-            f"this {type(self).__name__} has no estimates for inference: take the default recipe of "
-            "DPLinearRegression, DPRidge or a generalised linear model"
-        )
-
-    def _known(self) -> Estimates:
-        self._check_fitted()
-        if self.estimates_ is None:
-            raise NotAvailable(self._no_estimates())
-        return self.estimates_
-
-    def _diagnosed(self) -> Diagnosis:
-        self._check_fitted()
-        if self.diagnosis_ is None:
-            paid = "pay for them by diagnose(X, y, privacy=..) or fit(.., diagnose=0.02); "
-            raise NotAvailable(
-                "deviance, log-likelihood, AIC and BIC are sums over private rows that no fit releases: "
-                f"{paid if hasattr(self, 'diagnose') else ''}compare and wald_test cost nothing"
-            )
-        return self.diagnosis_
 
     def _approximation(self) -> Approximation:
         """Slopes with their covariance, of a single linear predictor."""
@@ -379,12 +299,6 @@ class InferenceMixin:
         if self.response_model.family == MULTINOMIAL:
             raise InvalidInput("columns are selected for one linear predictor: fit two classes")
         return Approximation.of(known, int(self.coefficients_.n))
-
-    def _linear(self) -> Estimates:
-        found, response = self._known(), self.response_model
-        if (response.family, response.link) != ("gaussian", "identity"):
-            raise NotAvailable(f"R^2 is for linear models, and this one is {response.family} with link {response.link}")
-        return found
 
     def _coefficients_by_term(self) -> dict[str, list[str]]:
         """Names of the coefficients of each term; for several classes those of all classes."""
@@ -401,12 +315,15 @@ class InferenceMixin:
         """Intervals for rows of the design; missing cells are filled as in predictions."""
         found, response = self._known(), self.response_model
         check_choice("interval", kind, ("mean", "prediction"))
-        if response.family == MULTINOMIAL:
-            raise InvalidInput("intervals of several classes' probabilities are not offered: fit two classes")
         rows = self.coefficients_.within(x)
-        family = family_of(response.family, response.link)
         asked: IntervalKind = "mean" if kind == "mean" else "prediction"
-        return predicted_intervals(found, rows, family, interval=asked, level=checked_level(level), offset=offset)
+        if response.family == MULTINOMIAL:
+            return class_intervals(found, rows, response.classes, interval=asked, level=checked_level(level))
+        family, limits = family_of(response.family, response.link), self.coefficients_.limits
+        return predicted_intervals(
+            found, rows, family, interval=asked, level=checked_level(level), offset=offset,
+            limits=self.coefficients_.reach if limits is None else limits,
+        )  # fmt: skip
 
 
 def terms_of(features: Sequence[str], schema: Schema | None) -> dict[str, list[str]]:

@@ -179,7 +179,7 @@ class DPRidge(RegressorMixin, CentralModel):
             A missing cell counts as the public mean.
         interval : {"mean", "prediction"}, optional
             Also an interval of the mean response, or of a new one; the result is then a
-            :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate, without a limit.
+            :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate, within the same bounds.
         level : float, default=0.95
         """
         rows = self._rows(X)

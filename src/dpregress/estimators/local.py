@@ -22,6 +22,7 @@ from dpregress.estimators.parameters import checked_bounds
 from dpregress.estimators.progress import reported
 from dpregress.estimators.provenance import made_now
 from dpregress.estimators.results import estimates_of, original
+from dpregress.estimators.summary import SummaryNotes
 from dpregress.estimators.training import Training
 from dpregress.inference import IntervalKind, moment_estimates
 from dpregress.inputs.public import columns_behind, moments_of
@@ -32,7 +33,6 @@ from dpregress.public import Numeric, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import CrossMoments, Estimates, Moments, Release, Score
 from dpregress.releases.model_files import ResponseModel
-from dpregress.reports.summary import Summary
 from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
 from dpregress.solvers.local.equation_estimates import equation_estimates
@@ -281,15 +281,14 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
             raise NotAvailable("files hold gaussian, binomial and poisson models only")
         return ResponseModel(self.family, family_of(self.family).link.name)
 
-    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
-        """As of every model, with the guarantee of shuffled messages below that of one message."""
-        found = super().summary(level=level, alpha=alpha)
+    def _notes(self) -> SummaryNotes:
+        """The guarantee of shuffled messages, beside that of one message."""
         hidden = () if self.coef_.any() else ("Noise hides all slopes: predictions are the mean for everybody.",)
         if self.message_plan_.collectors:
-            return found.with_notes(*hidden)
+            return SummaryNotes(after=hidden)
         central, delta = self.shuffled_epsilon(), self._checked_parameters().delta0
         shuffled = f"If shuffled: epsilon = {central:.3g}, delta = {delta:g} against whoever sees all messages."
-        return found.with_notes(*hidden, shuffled)
+        return SummaryNotes(after=(*hidden, shuffled))
 
     def _no_estimates(self) -> str:
         return (

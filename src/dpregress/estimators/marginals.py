@@ -20,7 +20,7 @@ from dpregress.estimators.marginals_release import Released, release_marginals
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
-from dpregress.estimators.summary import narrowed_ranges, ranges_note
+from dpregress.estimators.summary import SummaryNotes, narrowed_ranges, ranges_note
 from dpregress.inference import IntervalKind, PredictedIntervals
 from dpregress.inputs.coded import coded_design, coded_names
 from dpregress.inputs.engines import stays_in_place
@@ -31,7 +31,6 @@ from dpregress.public.coding import domain_of
 from dpregress.releases.marginals import design_names
 from dpregress.releases.marginals_files import load_marginals, marginals_text
 from dpregress.releases.model_files import ResponseModel
-from dpregress.reports.summary import Summary
 from dpregress.rows.engines import Progress
 from dpregress.version import SOFTWARE
 
@@ -277,12 +276,6 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
             raise InvalidInput(f"family={self.family!r} predicts a number: use predict")
         return means
 
-    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
-        """As of every model, with the ranges of numbers, within which the regression is."""
-        check_is_fitted(self)
-        domain = self.fit_.domain.select([*self.fit_.features, self.fit_.target])
-        return super().summary(level=level, alpha=alpha).with_notes(*ranges_note(narrowed_ranges(domain)))
-
     @property
     def response_model(self) -> ResponseModel:
         """Family, link, and the classes of a class target."""
@@ -294,6 +287,11 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
     def written_domain(self) -> Domain:
         """The domain of the features."""
         return self.fit_.domain.select(self.fit_.features)
+
+    def _notes(self) -> SummaryNotes:
+        """The ranges of numbers, within which the regression is."""
+        domain = self.fit_.domain.select([*self.fit_.features, self.fit_.target])
+        return SummaryNotes(after=tuple(ranges_note(narrowed_ranges(domain))))
 
     def _no_estimates(self) -> str:
         if self.family == MULTINOMIAL:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from dpregress.coordinates import Domain, Matrix, Vector
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput, check_choice
 from dpregress.inference import original_coefficients, table_estimates
 from dpregress.models import MULTINOMIAL, family_of
@@ -61,8 +62,8 @@ def check_family(domain: Domain, target: str, features: Sequence[str], family: s
     regression_space(domain, target, features, None if kind.numeric else attribute.levels[-1])
 
 
-@dataclass(frozen=True, eq=False)
-class TableFit:
+@dataclass(frozen=True, eq=False, repr=False)
+class TableFit(ShownInShort):
     """A fitted regression on coded columns.
 
     Attributes
@@ -217,8 +218,8 @@ def _two_chances(predictors: Vector) -> Matrix:
     return np.column_stack([1 - chance, chance])
 
 
-@dataclass(frozen=True)
-class TableFamily:
+@dataclass(frozen=True, repr=False)
+class TableFamily(ShownInShort):
     """How a family is fitted to marginals.
 
     Attributes

@@ -57,4 +57,4 @@ def original(solution: Solution, uncertainty: Uncertainty | None, facts: PublicF
     found = original_coefficients(
         solution.space, solution.whitened, target=facts.target, n=facts.n, privacy=privacy, total=total
     )
-    return replace(found, reach=solution.reach)
+    return replace(found, reach=solution.reach, limits=solution.limits)

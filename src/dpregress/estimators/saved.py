@@ -18,7 +18,7 @@ from dpregress.display import shown
 from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.diagnosable import Diagnosed, diagnose_model, one_predictor
 from dpregress.estimators.inferential import InferenceMixin, terms_of
-from dpregress.estimators.summary import narrowed_ranges, ranges_note, ranges_of
+from dpregress.estimators.summary import SummaryNotes, narrowed_ranges, ranges_note, ranges_of
 from dpregress.inference import Diagnosis, IntervalKind
 from dpregress.inputs.coded import coded_design
 from dpregress.inputs.exposure import OFFSET, log_exposure, offsets
@@ -33,6 +33,7 @@ from dpregress.releases.marginals import design_names
 from dpregress.releases.model_files import (
     ResponseModel,
     WrittenFormula,
+    WrittenSummary,
     load_diagnosis,
     load_domain,
     load_estimates,
@@ -41,8 +42,8 @@ from dpregress.releases.model_files import (
     load_privacy,
     load_response,
     load_schema_text,
+    load_summary,
 )
-from dpregress.reports.summary import Summary
 from dpregress.rows import Encoder, FormulaEncoder
 from dpregress.rows.design.encoder import text_of, to_numbers
 from dpregress.rows.readers.files import FilesReader, read, read_files
@@ -68,6 +69,8 @@ class SavedModel(InferenceMixin):
         The paid diagnosis that was saved with it.
     domain : Domain, optional
         Of a model of coded columns, in place of a schema.
+    written : WrittenSummary, optional
+        What the summary of the model said beside its numbers.
     """
 
     coefficients_: Coefficients | ClassCoefficients
@@ -78,11 +81,7 @@ class SavedModel(InferenceMixin):
     schema: Schema | None = None
     diagnosis_: Diagnosis | None = None
     domain: Domain | None = None
-
-    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
-        """As of the model that was saved, with the ranges of its features."""
-        within = ranges_of(self.coefficients_) if self.domain is None else narrowed_ranges(self.domain)
-        return super().summary(level=level, alpha=alpha).with_notes(*ranges_note(within))
+    written: WrittenSummary | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -101,7 +100,8 @@ class SavedModel(InferenceMixin):
         if domain is not None:
             _check_domain(domain, found, path)
         diagnosis = load_diagnosis(path, Diagnosis.decode)
-        return cls(found, response, privacy, estimates, load_formula(path), schema, diagnosis, domain)
+        written = load_summary(path)
+        return cls(found, response, privacy, estimates, load_formula(path), schema, diagnosis, domain, written)
 
     @property
     def coef_(self) -> Any:
@@ -331,7 +331,16 @@ class SavedModel(InferenceMixin):
         return terms_of(self.coefficients_.features, self.schema)
 
     def _model_name(self) -> str:
-        return "saved model"
+        return "saved model" if self.written is None else self.written.model
+
+    def _statement(self) -> PrivacyStatement:
+        return self.privacy_ if self.written is None or self.written.party is None else self.written.party
+
+    def _notes(self) -> SummaryNotes:
+        if self.written is not None:
+            return SummaryNotes(self.written.before, self.written.after)
+        within = ranges_of(self.coefficients_) if self.domain is None else narrowed_ranges(self.domain)
+        return SummaryNotes(after=tuple(ranges_note(within)))
 
     def _no_estimates(self) -> str:
         return "this model file holds no estimates for inference: fit again with the default recipe of this version"

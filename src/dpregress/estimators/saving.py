@@ -18,7 +18,7 @@ from dpregress.errors import OutputError, reason
 from dpregress.estimators.inferential import InferenceMixin
 from dpregress.inference import Diagnosis
 from dpregress.public import Categorical
-from dpregress.releases.model_files import WrittenFormula, model_text, privacy_text
+from dpregress.releases.model_files import WrittenFormula, WrittenSummary, model_text, privacy_text
 from dpregress.reports import Fitted, Pictures, Provenance, fit_facts, fit_page
 from dpregress.reports.page import pictures_page
 from dpregress.version import SOFTWARE
@@ -112,8 +112,16 @@ def model_documents(model: SavingMixin) -> tuple[str, str]:
         estimates=model.estimates_,
         diagnosis=None if model.diagnosis_ is None else model.diagnosis_.encode(),
         domain=model.written_domain,
+        summary=_written_summary(model),
     )
     return text, privacy_text(model._promised(), software=SOFTWARE)
+
+
+def _written_summary(model: SavingMixin) -> WrittenSummary:
+    """What the summary says beside the numbers and the guarantee of the file."""
+    statement = model._statement()
+    party = None if statement is model._promised() else statement
+    return WrittenSummary(model._model_name(), *model._notes(), party)
 
 
 def report_page(model: SavingMixin, title: str) -> str:
@@ -175,13 +183,8 @@ def _deviation(model: SavingMixin) -> Vector | None:
 
 def pictures_of(found: Diagnosis) -> Pictures:
     """What a page shows of a diagnosis."""
-    facts = [("deviance", *found.deviance), ("deviance explained", *found.explained), ("AIC", *found.aic)]
-    if found.scale is None:
-        facts = [("AUC", *found.auc), ("Brier score", *found.brier), *facts]
-    if found.shortened is not None:
-        facts.append(("share of rows beyond the radius", *found.shortened))
     roc = found.roc() if found.scale is None else None
-    return Pictures(facts, roc, found.calibration(), found.residuals())
+    return Pictures(found.measures(), roc, found.calibration(), found.residuals())
 
 
 def diagnosis_page(found: Diagnosis, title: str) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from dpregress.accounting import PrivacyStatement
 from dpregress.accounting.wording import describe
-from dpregress.coordinates import Domain
+from dpregress.coordinates import Domain, Matrix
 from dpregress.inference import intervals, p_values, standard_errors, t_ratios
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates
+from dpregress.releases.estimates import INTERCEPT
 from dpregress.releases.model_files import ResponseModel
 from dpregress.reports.summary import Summary, SummaryTable
 
@@ -28,6 +30,16 @@ _SHRUNK = (
 _NAMED, _NAMED_RANGES = 5, 6
 
 
+class SummaryNotes(NamedTuple):
+    """What a summary says beside the numbers, above and below the line of the guarantee."""
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+_NO_NOTES = SummaryNotes()
+
+
 def summary_of(
     model: str,
     coefficients: Coefficients | ClassCoefficients,
@@ -36,6 +48,7 @@ def summary_of(
     response: ResponseModel | None = None,
     estimates: Estimates | None = None,
     level: float = 0.95,
+    notes: SummaryNotes = _NO_NOTES,
 ) -> Summary:
     """Estimates with intervals and tests, or the coefficients alone where there are none, and the guarantee below.
 
@@ -49,6 +62,7 @@ def summary_of(
     estimates : Estimates, optional
     level : float
         Of the intervals.
+    notes : SummaryNotes
     """
     family = () if response is None else (("Family", f"{response.family}, {response.link} link"),)
     facts = [
@@ -67,7 +81,8 @@ def summary_of(
         facts += [("Covariance", estimates.cov_type), ("Reference", reference)]
         tables, said = estimate_tables(estimates, coefficients, level), [*_UNSHRUNK, *_moved(estimates)]
     guarantee = f"n = {coefficients.n}; {privacy.describe()}."
-    return Summary(f"{model} of {coefficients.target}", tuple(facts), tables, (*said, guarantee))
+    said += [*notes.before, guarantee, *notes.after]
+    return Summary(f"{model} of {coefficients.target}", tuple(facts), tables, tuple(said))
 
 
 def _moved(estimates: Estimates) -> tuple[str, ...]:
@@ -90,10 +105,11 @@ def _shrunk_tables(coefficients: Coefficients | ClassCoefficients) -> tuple[Summ
     tables = []
     for name, one in coefficients.by_class():
         columns = ("coefficient", "std. error", "privacy s.e.")
-        values = zip(one.coef.tolist(), one.standard_error.tolist(), one.privacy_error.tolist(), strict=True)
+        known = one.identified
+        errors = (np.where(known, each, np.nan).tolist() for each in (one.standard_error, one.privacy_error))
         names = ("(intercept)", *one.features)
-        rows = ((float(one.intercept), None, None), *values)
-        tables.append(SummaryTable(_title(one.target, name), columns, names, rows, (True,) * len(names)))
+        rows = ((float(one.intercept), None, None), *zip(one.coef.tolist(), *errors, strict=True))
+        tables.append(SummaryTable(_title(one.target, name), columns, names, rows, (True, *known.tolist())))
     return tuple(tables)
 
 
@@ -102,8 +118,7 @@ def estimate_tables(
 ) -> tuple[SummaryTable, ...]:
     """Tables as statisticians know them, one for each class."""
     ratio = "z" if math.isinf(estimates.df) else "t"
-    tail = (1 - level) / 2
-    columns = ("coef", "std err", "privacy s.e.", ratio, f"P>|{ratio}|", f"[{tail:.4g}", f"{1 - tail:.4g}]")
+    columns = ("coef", "std err", "privacy s.e.", ratio, f"P>|{ratio}|", *_ends(level))
     lower, upper = intervals(estimates, level).T
     privacy = standard_errors(estimates, estimates.privacy)
     numbers = (estimates.estimate, standard_errors(estimates), privacy, t_ratios(estimates), p_values(estimates))
@@ -117,6 +132,20 @@ def estimate_tables(
         known = tuple(estimates.identified[own].tolist())
         tables.append(SummaryTable(_title(coefficients.target, name), columns, names, tuple(rows[own]), known))
     return tuple(tables)
+
+
+def ratio_table_of(estimates: Estimates, ratios: Matrix, name: str, level: float) -> SummaryTable:
+    """Ratios of the slopes with their ends, of shape (d, 3), under the name that readers know."""
+    slopes = [place for place, one in enumerate(estimates.names) if one != INTERCEPT]
+    names = tuple(estimates.names[place] for place in slopes)
+    rows, known = tuple(map(tuple, ratios.tolist())), tuple(estimates.identified[slopes].tolist())
+    return SummaryTable("", (name or "ratio", *_ends(level)), names, rows, known)
+
+
+def _ends(level: float) -> tuple[str, str]:
+    """Headers of the ends of intervals."""
+    tail = (1 - level) / 2
+    return f"[{tail:.4g}", f"{1 - tail:.4g}]"
 
 
 def _title(target: str, name: str) -> str:

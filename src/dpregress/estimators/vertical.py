@@ -32,7 +32,7 @@ from dpregress.estimators.parameters import checked_bounds, checked_privacy
 from dpregress.estimators.provenance import made_now
 from dpregress.estimators.saving import SavingMixin
 from dpregress.estimators.shown import ShownMixin
-from dpregress.estimators.summary import ranges_note, ranges_of
+from dpregress.estimators.summary import SummaryNotes, ranges_note, ranges_of
 from dpregress.estimators.vertical_estimates import joint_estimates
 from dpregress.estimators.vertical_sides import PartySide, length_of_mixture, numbers_among, party_space
 from dpregress.inference import IntervalKind
@@ -42,6 +42,8 @@ from dpregress.inputs.parties import (
     by_party,
     check_party_columns,
     check_party_response,
+    check_row_counts,
+    joined_parties,
     named_parties,
     party_columns,
     with_response,
@@ -53,7 +55,6 @@ from dpregress.mechanisms.sketching import sketch_matrix
 from dpregress.public import Numeric, PublicMoments, Schema
 from dpregress.releases import Coefficients, Moments
 from dpregress.releases.model_files import ResponseModel
-from dpregress.reports.summary import Summary
 from dpregress.rows import ArraySource, Encoder, PrivateRows, Source
 from dpregress.rows.memory import check_mixture_fits
 from dpregress.rows.readers.files import is_table, to_table
@@ -286,20 +287,22 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         """
         return regression(self.joint_, *self._chosen(target, features))[0]
 
-    def predict(self, X: ArrayLike, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
+    def predict(self, X: ArrayLike | Parties, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
         """``X coef + intercept``, of shape (m,); for a binomial family the probability of the upper bound.
 
         Parameters
         ----------
-        X : array-like of shape (m, d)
-            The features, in the order of ``coef_``; a table is read by name.
+        X : array-like or table of shape (m, d), or mapping or sequence of the parties' tables or arrays
+            The features, in the order of ``coef_``; tables are read by name. Rows of all parties are of the same people
+            in the same order.
         interval : {"mean", "prediction"}, optional
             Also an interval of the mean response, or of a new one; the result is then a
             :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.
         level : float, default=0.95
         """
         self._check_fitted()
-        x = design(X, schema=self.schema, features=self.coefficients_.features)
+        features, columns = self.coefficients_.features, self.joint_.moments.space.features
+        x = design(joined_parties(X, features, columns), schema=self.schema, features=features)
         if x.shape[1] != len(self.coef_):
             raise InvalidInput(f"X has {x.shape[1]} columns, the model {len(self.coef_)} features")
         if interval is not None:
@@ -307,22 +310,20 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         linear = self.coefficients_.predict(x)
         return np.asarray(expit(linear)) if self.family == "binomial" else linear
 
-    def summary(self, *, level: float | None = None, alpha: float | None = None) -> Summary:
-        """As of every model, with what each party promises and what holds for a person over all parties."""
-        self._check_fitted()
+    @property
+    def response_model(self) -> ResponseModel:
+        """How the linear predictor becomes a prediction; of a binary target, the probability of its upper bound."""
+        return ResponseModel("binomial", "logit") if self.family == "binomial" else ResponseModel()
+
+    def _notes(self) -> SummaryNotes:
+        """What each party promises, what holds for a person over all parties, and ranges."""
         person, budget = self.joint_privacy_.promise, self.privacy_[0].budget
         nominal = ", nominally" if self.joint_privacy_.seeded else ""
         whole = f"For a person over all parties{nominal}: mu = {person.mu:.4g}"
         if isinstance(budget, ApproxDP):
             whole += f", epsilon = {person.epsilon(budget.delta0):.4g} at delta = {budget.delta0:g}"
         each = f"Each of {len(self.privacy_)} parties promises this for its own columns."
-        within = ranges_note(ranges_of(self.coefficients_))
-        return super().summary(level=level, alpha=alpha).with_notes(each, f"{whole}.", *within)
-
-    @property
-    def response_model(self) -> ResponseModel:
-        """How the linear predictor becomes a prediction; of a binary target, the probability of its upper bound."""
-        return ResponseModel("binomial", "logit") if self.family == "binomial" else ResponseModel()
+        return SummaryNotes(after=(each, f"{whole}.", *ranges_note(ranges_of(self.coefficients_))))
 
     def _no_estimates(self) -> str:
         return (
@@ -365,9 +366,7 @@ class VerticalRegression(ShownMixin, SavingMixin, BaseEstimator):
         for name, party in parties.items():
             public = known.get(name)
             sides.append(self._side(party, public, sum(len(side.space.features) for side in sides)))
-        if len({side.source.n for side in sides}) != 1:
-            counts = ", ".join(str(side.source.n) for side in sides)
-            raise InvalidInput(f"parties hold {counts} rows: align them on the same people first")
+        check_row_counts([side.source.n for side in sides])
         if sides[0].source.n < 1:
             raise InvalidInput("the parties hold no rows: nothing can be fitted")
         return sides

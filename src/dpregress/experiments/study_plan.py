@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from dpregress.accounting import ApproxDP, Event
 from dpregress.coordinates import Vector
-from dpregress.display import plain
+from dpregress.display import ShownInShort, plain
 from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.reports.chart import dot_plot
 from dpregress.reports.render import drawing
@@ -34,8 +34,8 @@ def check_width(width: float, level: float = 0.95) -> None:
         raise InvalidInput("give a finite width above 0 and a level between 0 and 1")
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(ShownInShort):
     """Expected standard errors of a study.
 
     Parameters

@@ -20,7 +20,7 @@ from dpregress.inference.intervals import (
 )
 from dpregress.inference.linear import in_original_units, privacy_covariance, sampling_covariance
 from dpregress.inference.moments import moment_estimates
-from dpregress.inference.predictions import IntervalKind, PredictedIntervals, predicted_intervals
+from dpregress.inference.predictions import IntervalKind, PredictedIntervals, class_intervals, predicted_intervals
 from dpregress.inference.selection import (
     Approximation,
     PenaltyPath,
@@ -55,6 +55,7 @@ __all__ = [
     "WaldTest",
     "best_subsets",
     "checked_level",
+    "class_intervals",
     "coefficient_heterogeneity",
     "excess_deviance",
     "explained_share",

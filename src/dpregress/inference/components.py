@@ -18,6 +18,7 @@ import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import eigen
+from dpregress.display import ShownInShort
 from dpregress.inference.covariances import ReleasedCovariance
 from dpregress.inference.intervals import normal_reach
 
@@ -25,8 +26,8 @@ from dpregress.inference.intervals import normal_reach
 _SEPARATED = 2.0
 
 
-@dataclass(frozen=True, eq=False)
-class PrincipalComponents:
+@dataclass(frozen=True, eq=False, repr=False)
+class PrincipalComponents(ShownInShort):
     """Principal components, the largest first.
 
     Parameters
@@ -53,16 +54,20 @@ class PrincipalComponents:
     loading_error: Matrix
     separated: Vector
 
-    def conf_int(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
+    def conf_int(
+        self, significance: float | None = None, /, *, level: float | None = None, alpha: float | None = None
+    ) -> Matrix:
         """Intervals of the eigenvalues, of shape (k, 2), symmetric in their logarithms.
 
         Parameters
         ----------
+        significance : float, optional
+            alpha by position, as in statsmodels; from .5 on it is refused.
         level : float, default=0.95
         alpha : float, optional
             ``1 - level``.
         """
-        reach = normal_reach(level, alpha) * self.eigenvalue_error / self.eigenvalues
+        reach = normal_reach(level, alpha, significance) * self.eigenvalue_error / self.eigenvalues
         return np.asarray(self.eigenvalues[:, None] * np.exp(np.column_stack([-reach, reach])))
 
     def to_frame(self) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput, one_line
 from dpregress.releases.estimates import INTERCEPT
 
@@ -26,8 +27,8 @@ _EXPONENT = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)[eE][+-]?\d{1,2}(?![\w.])"
 _SMALLEST, _LARGEST = 1e-100, 1e100
 
 
-@dataclass(frozen=True, eq=False)
-class LinearHypothesis:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearHypothesis(ShownInShort):
     """``R b = q``.
 
     Parameters

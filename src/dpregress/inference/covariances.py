@@ -30,6 +30,7 @@ from scipy.special import ndtr
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
+from dpregress.display import ShownInShort
 from dpregress.inference.intervals import normal_reach
 from dpregress.releases import Isotropic, Moments
 
@@ -41,8 +42,8 @@ _MOVED = 0.5
 _NEARLY_ONE = 1 - 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class CorrelationTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class CorrelationTable(ShownInShort):
     """Correlations of columns, or partial ones: each given all other columns.
 
     Parameters
@@ -64,16 +65,20 @@ class CorrelationTable:
         """Standard errors, of shape (d, d)."""
         return np.hypot(self.sampling_error, self.privacy_error)
 
-    def conf_int(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
+    def conf_int(
+        self, significance: float | None = None, /, *, level: float | None = None, alpha: float | None = None
+    ) -> Matrix:
         """Intervals, of shape (d, d, 2), symmetric in Fisher's z (the inverse hyperbolic tangent).
 
         Parameters
         ----------
+        significance : float, optional
+            alpha by position, as in statsmodels; from .5 on it is refused.
         level : float, default=0.95
         alpha : float, optional
             ``1 - level``.
         """
-        reach = normal_reach(level, alpha) * self._z_error
+        reach = normal_reach(level, alpha, significance) * self._z_error
         ends = np.tanh(self._z[..., None] + np.stack([-reach, reach], axis=-1))
         ends[np.diag_indices(len(self.names))] = 1.0
         return np.asarray(ends)
@@ -101,8 +106,8 @@ class CorrelationTable:
         return self.error / np.maximum(1 - self.value**2, 1 - _NEARLY_ONE)
 
 
-@dataclass(frozen=True, eq=False)
-class LostToWeights:
+@dataclass(frozen=True, eq=False, repr=False)
+class LostToWeights(ShownInShort):
     """What row weights w take of means and covariance.
 
     Parameters
@@ -128,8 +133,8 @@ class LostToWeights:
         return LostToWeights(self.share, self.second[within], self.moved[places], self.change[within])
 
 
-@dataclass(frozen=True, eq=False)
-class ReleasedCovariance:
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleasedCovariance(ShownInShort):
     """Means and covariance of columns, with what the errors of their functions need.
 
     Parameters

@@ -16,6 +16,7 @@ from scipy.stats import chi2
 
 from dpregress.accounting import PrivacyStatement
 from dpregress.coordinates import Matrix, Vector
+from dpregress.display import ShownInShort, text_table
 from dpregress.errors import InvalidInput, NotAvailable
 from dpregress.inference.intervals import standard_errors
 from dpregress.models import family_of
@@ -32,8 +33,8 @@ class Measured(NamedTuple):
     error: float
 
 
-@dataclass(frozen=True, eq=False)
-class Diagnosis:
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis(ShownInShort):
     """A paid diagnosis of a fitted model on private rows.
 
     Parameters
@@ -80,6 +81,23 @@ class Diagnosis:
     saturated_: tuple[float, float]
     shortened: tuple[float, float] | None = None
     privacy: PrivacyStatement | None = None
+
+    def measures(self) -> list[tuple[str, float, float]]:
+        """The numbers of this diagnosis by their names, with their standard errors."""
+        found = [("deviance", *self.deviance), ("deviance explained", *self.explained), ("AIC", *self.aic)]
+        if self.scale is None:
+            found = [("AUC", *self.auc), ("Brier score", *self.brier), *found]
+        if self.shortened is not None:
+            found.append(("share of rows beyond the radius", *self.shortened))
+        return found
+
+    def _in_short(self) -> str:
+        value, error = self.deviance_
+        return f"of {self.family}, {self.link} link: deviance {value:.4g} (s.e. {error:.2g})"
+
+    def __str__(self) -> str:
+        rows = [[name, f"{value:.6g}", f"{error:.4g}"] for name, value, error in self.measures()]
+        return text_table(("", "estimate", "std. error"), rows)
 
     # ------------------------------------------------------------- likelihood
 

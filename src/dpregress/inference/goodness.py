@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpregress.display import ShownInShort, some_of
 from dpregress.errors import NotAvailable
 from dpregress.inference.constraints import of_coefficients
 from dpregress.inference.hypotheses import WaldTest, pseudo_inverse, wald
@@ -65,8 +66,8 @@ def explained_share(estimates: Estimates) -> float:
     return min(explained / whole, 1.0) if whole > 0 else math.nan
 
 
-@dataclass(frozen=True, eq=False)
-class Submodel:
+@dataclass(frozen=True, eq=False, repr=False)
+class Submodel(ShownInShort):
     """A model without some terms, beside the one that was fitted.
 
     Parameters
@@ -88,6 +89,13 @@ class Submodel:
     delta_bic: float
     n_effective: float
     estimates: Estimates
+
+    def _in_short(self) -> str:
+        return f"without {some_of(self.dropped)}: {self.test}"
+
+    def __str__(self) -> str:
+        criteria = f"AIC changes by {self.delta_aic:.4g}, BIC by {self.delta_bic:.4g}."
+        return f"Without {some_of(self.dropped, len(self.dropped))}: {self.test}. {criteria}\n{self.estimates}"
 
 
 def submodel(estimates: Estimates, n: int, dropped: Sequence[str]) -> Submodel:

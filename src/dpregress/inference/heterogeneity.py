@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from dpregress.coordinates import Matrix, Vector, svec
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput, NotAvailable
 from dpregress.inference.hypotheses import pseudo_inverse
 from dpregress.releases import Estimates, Isotropic, Moments
@@ -23,8 +24,8 @@ from dpregress.releases import Estimates, Isotropic, Moments
 _MOST_COLUMNS = 40
 
 
-@dataclass(frozen=True, eq=False)
-class HeterogeneityTest:
+@dataclass(frozen=True, eq=False, repr=False)
+class HeterogeneityTest(ShownInShort):
     """A test that several sites have the same parameters.
 
     Parameters

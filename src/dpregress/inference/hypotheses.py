@@ -17,7 +17,7 @@ from scipy.special import chdtrc, fdtrc
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import eigen
-from dpregress.display import plain
+from dpregress.display import UNIDENTIFIED, ShownInShort, plain, some_of
 from dpregress.errors import InvalidInput
 from dpregress.inference.constraints import LinearHypothesis, linear_hypothesis, of_coefficients
 from dpregress.inference.intervals import checked_level, critical_values, two_sided
@@ -29,8 +29,8 @@ _SINGULAR = 1e-10
 _ROUNDING = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class TTest:
+@dataclass(frozen=True, eq=False, repr=False)
+class TTest(ShownInShort):
     """Tests of single linear combinations, under statsmodels' names.
 
     Parameters
@@ -63,10 +63,15 @@ class TTest:
         """Two-sided, of shape (r,)."""
         return two_sided(self.tvalue, self.df)
 
-    def conf_int(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
+    def conf_int(
+        self, significance: float | None = None, /, *, level: float | None = None, alpha: float | None = None
+    ) -> Matrix:
         """Intervals of the effects, of shape (r, 2); of 95% by default, ``alpha`` is ``1 - level``."""
-        reach = critical_values(self.df, checked_level(level, alpha)) * self.sd
+        reach = critical_values(self.df, checked_level(level, alpha, significance)) * self.sd
         return np.column_stack([self.effect - reach, self.effect + reach])
+
+    def _in_short(self) -> str:
+        return f"of {len(self.labels)} hypotheses: {some_of(self.labels)}"
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each hypothesis."""
@@ -84,7 +89,7 @@ class TTest:
         lines = [f"{'hypothesis':{width}}" + "".join(f"  {name:>11}" for name in header)]
         columns = (self.effect, self.sd, self.tvalue, self.pvalue, *self.conf_int().T)
         for name, effect, *others in zip(names, *columns, strict=True):
-            known = [f"{value:11.5g}" for value in others] if not math.isnan(others[0]) else ["not identified"]
+            known = [f"{value:11.5g}" for value in others] if not math.isnan(others[0]) else [UNIDENTIFIED]
             lines.append("  ".join([f"{name:{width}}", f"{effect:11.5g}", *known]))
         return "\n".join(lines)
 
@@ -115,13 +120,13 @@ class WaldTest:
 
     def __str__(self) -> str:
         if math.isnan(self.statistic):
-            return "not identified"
+            return UNIDENTIFIED
         law = f"chi2({self.df_num})" if math.isinf(self.df_denom) else _reference(self)
         return f"{law} = {self.statistic:.5g}, p = {self.pvalue:.4g}"
 
 
-@dataclass(frozen=True)
-class TermTests:
+@dataclass(frozen=True, repr=False)
+class TermTests(ShownInShort):
     """A joint test of the coefficients of each term, as in an analysis of variance.
 
     Parameters
@@ -132,6 +137,9 @@ class TermTests:
 
     terms: tuple[str, ...]
     tests: tuple[WaldTest, ...]
+
+    def _in_short(self) -> str:
+        return f"of {len(self.terms)} terms: {some_of(self.terms)}"
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each term, under statsmodels' names."""
@@ -147,7 +155,7 @@ class TermTests:
         lines = [f"{'term':{width}}  {'statistic':>11}  {'df':>4}  {'p-value':>8}  reference"]
         for term, test in zip(names, self.tests, strict=True):
             numbers = f"{test.statistic:11.4g}  {test.df_num:4d}  {test.pvalue:8.4f}"
-            against = "not identified" if math.isnan(test.statistic) else _reference(test)
+            against = UNIDENTIFIED if math.isnan(test.statistic) else _reference(test)
             lines.append(f"{term:{width}}  {numbers}  {against}")
         return "\n".join(lines)
 

@@ -13,20 +13,33 @@ from dpregress.errors import InvalidInput, one_line
 from dpregress.releases import Estimates
 
 LEVEL = 0.95
+#: From here on a number without a name may be meant as a level.
+_LEAST_LEVEL = 0.5
 #: From here on a t distribution is the normal one to all digits that matter.
 _NORMAL = 1e8
 
 
-def checked_level(level: float | None = None, alpha: float | None = None) -> float:
+def checked_level(level: float | None = None, alpha: float | None = None, significance: float | None = None) -> float:
     """The confidence level, from itself or from ``alpha = 1 - level``; 95% without either.
+
+    Parameters
+    ----------
+    level, alpha : float, optional
+    significance : float, optional
+        What was given by position: alpha, as in statsmodels, if it can hardly be meant as a level.
 
     Raises
     ------
     InvalidInput
-        For both, or for a number that is not between 0 and 1.
+        For more than one of them, or for a number that is not between 0 and 1.
     """
-    if level is not None and alpha is not None:
+    if sum(given is not None for given in (level, alpha, significance)) > 1:
         raise InvalidInput("give level= or alpha= (1 - level), not both")
+    if isinstance(significance, int | float | np.number) and _LEAST_LEVEL <= significance < 1:
+        raise InvalidInput(
+            f"a number without a name is alpha, as in statsmodels: write level={significance} or alpha={significance}"
+        )
+    alpha = alpha if significance is None else significance
     name, given = ("level", LEVEL if level is None else level) if alpha is None else ("alpha", alpha)
     try:
         usable = 0 < float(given) < 1
@@ -43,9 +56,9 @@ def critical_values(df: Vector, level: float) -> Vector:
     return np.asarray(np.where(df > _NORMAL, ndtri(tail), stdtrit(np.minimum(df, _NORMAL), tail)))
 
 
-def normal_reach(level: float | None, alpha: float | None) -> float:
+def normal_reach(level: float | None, alpha: float | None, significance: float | None = None) -> float:
     """Standard errors on either side of a normal estimate in an interval of this level, or of level 1 - alpha."""
-    return float(critical_values(np.array(np.inf), checked_level(level, alpha)))
+    return float(critical_values(np.array(np.inf), checked_level(level, alpha, significance)))
 
 
 def two_sided(ratio: Vector, df: Vector) -> Vector:

@@ -6,30 +6,35 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import expit, logsumexp, softmax
 
 from dpregress.coordinates import Matrix, Vector
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput
 from dpregress.inference.intervals import critical_values
-from dpregress.models import Family
-from dpregress.releases import Estimates
+from dpregress.models import MULTINOMIAL, Family
+from dpregress.releases import ANYWHERE, Estimates
 from dpregress.releases.estimates import INTERCEPT
 
 #: Of the mean response, or of a new response.
 IntervalKind = Literal["mean", "prediction"]
 
 
-@dataclass(frozen=True, eq=False)
-class PredictedIntervals:
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictedIntervals(ShownInShort):
     """Mean responses by the unshrunk estimate, with intervals.
 
     Parameters
     ----------
     mean : ndarray of shape (m,)
+        For several classes their probabilities, of shape (m, K); so are the ends.
     lower, upper : ndarray of shape (m,)
         NaN for a row that a coefficient enters which is not identified.
     interval : {"mean", "prediction"}
         Whether they cover the mean response, or a new response.
     level : float
+    classes : tuple of str
+        Of more than two classes; otherwise empty.
     """
 
     mean: Vector
@@ -37,13 +42,24 @@ class PredictedIntervals:
     upper: Vector
     interval: IntervalKind
     level: float
+    classes: tuple[str, ...] = ()
+
+    def _in_short(self) -> str:
+        return f"of {len(self.mean)} rows: {self.interval}, level {self.level:g}"
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each prediction, under statsmodels' names."""
+        """A pandas DataFrame with a row for each prediction, under statsmodels' names.
+
+        For several classes the first level of its columns is the class.
+        """
         import pandas as pd
 
         prefix = "mean_ci" if self.interval == "mean" else "obs_ci"
-        return pd.DataFrame({"mean": self.mean, f"{prefix}_lower": self.lower, f"{prefix}_upper": self.upper})
+        columns = {"mean": self.mean, f"{prefix}_lower": self.lower, f"{prefix}_upper": self.upper}
+        if not self.classes:
+            return pd.DataFrame(columns)
+        each = [pd.DataFrame({name: found[:, k] for name, found in columns.items()}) for k in range(len(self.classes))]
+        return pd.concat(each, axis=1, keys=list(self.classes))
 
 
 def predicted_intervals(
@@ -54,6 +70,7 @@ def predicted_intervals(
     interval: IntervalKind,
     level: float,
     offset: Vector | float = 0.0,
+    limits: tuple[float, float] = ANYWHERE,
 ) -> PredictedIntervals:
     """Intervals for rows.
 
@@ -72,31 +89,93 @@ def predicted_intervals(
     level : float
     offset : float or ndarray of shape (m,)
         Added to the linear predictor.
+    limits : (float, float)
+        Linear predictors without the offset, and their intervals, are kept between these; so are new responses, on the
+        scale of the response.
 
     Raises
     ------
     InvalidInput
         For new responses, where the family is not gaussian or the residual variance was not released.
     """
-    rows = np.column_stack([np.ones(len(x)), x]) if INTERCEPT in estimates.names else x
-    eta = rows @ estimates.estimate + offset
+    rows = _with_constant(x) if INTERCEPT in estimates.names else x
+    eta = rows @ estimates.estimate
     variance = np.maximum(np.einsum("mi,ij,mj->m", rows, estimates.covariance, rows), 0.0)
     unknown = (rows[:, ~estimates.identified] != 0).any(axis=1)
     critical = critical_values(estimates.df_along(rows), level)
     reach = np.where(unknown, np.nan, critical * np.sqrt(variance))
-    mean = family.mean(eta)
+    mean, *ends = (family.mean(np.clip(found, *limits) + offset) for found in (eta, eta - reach, eta + reach))
     if interval == "mean":
-        ends = np.sort(np.stack([family.mean(eta - reach), family.mean(eta + reach)]), axis=0)
-        return PredictedIntervals(mean, ends[0], ends[1], interval, level)
+        lower, upper = np.sort(np.stack(ends), axis=0)
+        return PredictedIntervals(mean, lower, upper, interval, level)
     if family.distribution.name != "gaussian":
-        raise InvalidInput(
-            f"intervals of new responses need their distribution, and a {family.distribution.name} fit models their "
-            'mean only: ask for interval="mean"'
-        )
+        raise InvalidInput(_mean_only(family.distribution.name))
     if estimates.dispersion is None:
         raise InvalidInput(
             'intervals of new responses need the residual variance, which this fit did not release: interval="mean"'
         )
-    width = critical * np.sqrt(family.slope(eta) ** 2 * variance + estimates.dispersion)
+    width = critical * np.sqrt(family.slope(eta + offset) ** 2 * variance + estimates.dispersion)
     width = np.where(unknown, np.nan, width)
-    return PredictedIntervals(mean, mean - width, mean + width, interval, level)
+    least, most = (family.mean(np.asarray(end + offset)) if np.isfinite(end) else end for end in limits)
+    lower, upper = (np.clip(end, least, most) for end in (mean - width, mean + width))
+    return PredictedIntervals(mean, lower, upper, interval, level)
+
+
+def class_intervals(
+    estimates: Estimates, x: Matrix, classes: tuple[str, ...], *, interval: IntervalKind, level: float
+) -> PredictedIntervals:
+    """Intervals of the probabilities of several classes, each by itself.
+
+    With ``p = softmax(eta)`` and ``l_k = logit p_k``, ``d l_k = d eta_k - sum_{j != k} w_j d eta_j`` with
+    ``w_j = p_j / (1 - p_k)``: the delta method. Intervals are ``l_k +- q sd(l_k)``, carried to probabilities, so that
+    they lie between 0 and 1.
+
+    Parameters
+    ----------
+    estimates : Estimates
+        Class by class.
+    x : ndarray of shape (m, d)
+        Without missing cells.
+    classes : tuple of str
+        The K of them.
+    interval : {"mean"}
+    level : float
+
+    Raises
+    ------
+    InvalidInput
+        For new responses.
+    """
+    if interval != "mean":
+        raise InvalidInput(_mean_only(MULTINOMIAL))
+    width = len(estimates.names) // len(classes)
+    rows = _with_constant(x) if width > x.shape[1] else x
+    eta = rows @ estimates.estimate.reshape(len(classes), width).T
+    known = estimates.identified.reshape(len(classes), width).all(axis=0)
+    unknown = (rows[:, ~known] != 0).any(axis=1)
+    ends = [_ends_of_class(estimates, rows, eta, k, level) for k in range(len(classes))]
+    lower, upper = (np.where(unknown[:, None], np.nan, np.column_stack(side)) for side in zip(*ends, strict=True))
+    return PredictedIntervals(np.asarray(softmax(eta, axis=1)), lower, upper, interval, level, classes)
+
+
+def _ends_of_class(estimates: Estimates, rows: Matrix, eta: Matrix, k: int, level: float) -> tuple[Vector, Vector]:
+    """The ends for one class, each of shape (m,)."""
+    others = np.delete(eta, k, axis=1)
+    logit = eta[:, k] - logsumexp(others, axis=1)
+    weights = np.insert(-softmax(others, axis=1), k, 1.0, axis=1)
+    gradient = (weights[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+    variance = np.maximum(np.einsum("mi,ij,mj->m", gradient, estimates.covariance, gradient), 0.0)
+    reach = critical_values(estimates.df_along(gradient), level) * np.sqrt(variance)
+    return np.asarray(expit(logit - reach)), np.asarray(expit(logit + reach))
+
+
+def _with_constant(x: Matrix) -> Matrix:
+    return np.column_stack([np.ones(len(x)), x])
+
+
+def _mean_only(family: str) -> str:
+    """Why a family has no intervals of new responses."""
+    return (
+        f"intervals of new responses need their distribution, and a {family} fit models their mean only: "
+        'ask for interval="mean"'
+    )

@@ -22,6 +22,7 @@ from sklearn.linear_model import enet_path
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
+from dpregress.display import ShownInShort, some_of, text_table
 from dpregress.errors import InvalidInput, check_choice
 from dpregress.inference.goodness import effective_rows, submodel
 from dpregress.inference.hypotheses import pseudo_inverse
@@ -41,8 +42,8 @@ _ITERATIONS, _TOLERANCE = 100_000, 1e-10
 MOST_TERMS = 20
 
 
-@dataclass(frozen=True, eq=False)
-class Approximation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Approximation(ShownInShort):
     """Slopes with their covariance, on which all of this rests.
 
     Parameters
@@ -112,8 +113,8 @@ class Approximation:
         return np.asarray(self.estimates.estimate[place] + (slopes - self.slopes) @ gain)
 
 
-@dataclass(frozen=True, eq=False)
-class SelectedModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class SelectedModel(ShownInShort):
     """A submodel that was chosen by looking at the estimates, with intervals that count the choice.
 
     Parameters
@@ -135,18 +136,22 @@ class SelectedModel:
         bound = "" if self.law.exact else " (Scheffe's bound)"
         return f"after selection: intervals hold simultaneously for all submodels of {self.law.columns} columns{bound}"
 
-    def conf_int(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
+    def conf_int(
+        self, significance: float | None = None, /, *, level: float | None = None, alpha: float | None = None
+    ) -> Matrix:
         """Intervals of the kept slopes, of shape (k, 2), that hold however the columns were chosen.
 
         Parameters
         ----------
+        significance : float, optional
+            alpha by position, as in statsmodels; from .5 on it is refused.
         level : float, default=0.95
         alpha : float, optional
             ``1 - level``.
         """
         if not self.names:
             return np.empty((0, 2))
-        reach = self.law.critical(checked_level(level, alpha)) * self.bse
+        reach = self.law.critical(checked_level(level, alpha, significance)) * self.bse
         return np.column_stack([self.coef - reach, self.coef + reach])
 
     @property
@@ -161,6 +166,14 @@ class SelectedModel:
         lower, upper = self.conf_int().T
         columns = {"coef": self.coef, "std err": self.bse, "P (selected)": self.pvalues}
         return pd.DataFrame({**columns, "lower": lower, "upper": upper}, index=list(self.names))
+
+    def _in_short(self) -> str:
+        return f"of {len(self.names)} columns: {some_of(self.names)}" if self.names else "without columns"
+
+    def __str__(self) -> str:
+        cells = [[f"{value:.6g}" for value in each] for each in (self.coef, self.bse, self.pvalues, *self.conf_int().T)]
+        header = ("", "coef", "std err", "P (selected)", "lower", "upper")
+        return f"{text_table(header, list(zip(self.names, *cells, strict=True)))}\n{self.note}"
 
     @property
     def coef(self) -> Vector:
@@ -185,8 +198,8 @@ class _Judged:
         return int(np.argmin(self.bic if criterion == "bic" else self.aic))
 
 
-@dataclass(frozen=True, eq=False)
-class PenaltyPath(_Judged):
+@dataclass(frozen=True, eq=False, repr=False)
+class PenaltyPath(_Judged, ShownInShort):
     """Coefficients along a path of penalties, the largest first.
 
     Parameters
@@ -226,8 +239,8 @@ class PenaltyPath(_Judged):
         return pd.DataFrame(self.coef, index=pd.Index(self.alphas, name="alpha"), columns=list(self.names))
 
 
-@dataclass(frozen=True, eq=False)
-class SubsetPath(_Judged):
+@dataclass(frozen=True, eq=False, repr=False)
+class SubsetPath(_Judged, ShownInShort):
     """The best sets of terms that a selection found, from none to all.
 
     Parameters

@@ -20,6 +20,7 @@ from scipy.special import chdtr, chdtri, fdtr, fdtri
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
 from dpregress.coordinates.quasi_random import quasi_normal
+from dpregress.display import ShownInShort
 
 #: With more columns there are too many submodels.
 _MOST_COLUMNS = 12
@@ -28,8 +29,8 @@ _DIRECTIONS_LOG2, _AT_ONCE = 11, 256
 _NORMAL = 1e8
 
 
-@dataclass(frozen=True, eq=False)
-class Simultaneous:
+@dataclass(frozen=True, eq=False, repr=False)
+class Simultaneous(ShownInShort):
     """The law of the largest ratio over all submodels.
 
     Parameters

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import eigen
+from dpregress.display import ShownInShort
 
 #: From here on something is worth mending: the condition number, the ratio of variances, the shift of the mean in
 #: standard deviations, and the share of rows that count less.
@@ -19,8 +20,8 @@ _ROWS_OF_A_COLUMN = 10
 _UNSEEN = 1e-9
 
 
-@dataclass(frozen=True)
-class Suitability:
+@dataclass(frozen=True, repr=False)
+class Suitability(ShownInShort):
     """How far public rows are from the released moments of the private ones; no further cost, and noise included.
 
     Parameters
@@ -52,6 +53,12 @@ class Suitability:
     weight: float | None
     shortened: float | None = None
     left_out: bool = False
+
+    def _in_short(self) -> str:
+        return f"of {self.rows:,} public rows: they {'suit' if self.suits else 'do not suit'} the private ones"
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
 
     @property
     def suits(self) -> bool:

@@ -24,6 +24,7 @@ import numpy as np
 
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.coordinates.matrices import eigen
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput
 from dpregress.inference.estimates import original_estimates
 from dpregress.inference.moments import product_of, residual_variance
@@ -48,8 +49,8 @@ _FARTHEST = 0.5
 _ITERATIONS, _LONGEST_STEP, _CLOSE = 50, 2.0, 1e-7
 
 
-@dataclass(frozen=True, eq=False)
-class KnownSystem:
+@dataclass(frozen=True, eq=False, repr=False)
+class KnownSystem(ShownInShort):
     """A Gram matrix restricted to the directions in which it is known.
 
     Attributes
@@ -83,8 +84,8 @@ class KnownSystem:
         return np.asarray((self.vectors / self.values) @ self.vectors.T)
 
 
-@dataclass(frozen=True, eq=False)
-class LinearPart:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearPart(ShownInShort):
     """Least squares on what is known, with the covariances of the coefficients that noise causes."""
 
     coef: Vector

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from dpregress.coordinates import Matrix
@@ -15,7 +16,7 @@ from dpregress.inputs.response import check_number, check_response, type_of_arra
 from dpregress.inputs.tables import joined_table, listed, matrix, numbers
 from dpregress.public import Schema
 from dpregress.rows import Source, StreamSource, TableSource
-from dpregress.rows.readers.files import is_table
+from dpregress.rows.readers.files import is_table, to_table
 
 #: The parties' tables: by name, or in order.
 Parties = Mapping[str, Any] | Sequence[Any]
@@ -62,6 +63,84 @@ def by_party(parameter: str, given: Any, parties: Collection[str], kind: type[An
         if not isinstance(value, kind):
             raise InvalidInput(f"{parameter}= of {name} takes a {kind.__name__}, not {type_of(value)}")
     return given
+
+
+def joined_parties(X: Any, features: Sequence[str], columns: Sequence[str]) -> Any:
+    """Rows to predict for in one table or array; those of several parties are set side by side.
+
+    Parameters
+    ----------
+    X : array-like, table, or mapping or sequence of tables or of arrays of shape (m, d_j)
+        A sequence of anything else is the rows of an array.
+    features : sequence of str
+        Of the model; columns of arrays have their order.
+    columns : sequence of str
+        Of the joint table.
+
+    Raises
+    ------
+    InvalidInput
+        For different numbers of rows, rows in another order by their index, a column that two parties hold, tables
+        beside arrays, or arrays of a model whose features are not in the order of the parties.
+    """
+    several = isinstance(X, Mapping) or (isinstance(X, list | tuple) and all(map(_is_party, X)))
+    if is_table(X) or not several or not X:
+        return X
+    parties = list(named_parties(X).values())
+    tables = [is_table(party) for party in parties]
+    if not any(tables):
+        places = [list(columns).index(name) for name in features]
+        if places != sorted(places):
+            raise InvalidInput("the features are not in the order of the parties: give tables, or one array")
+        arrays = [matrix(party) for party in parties]
+        check_row_counts([len(each) for each in arrays])
+        return np.column_stack(arrays)
+    if not all(tables):
+        raise InvalidInput("give tables of all parties, or arrays of all")
+    found = [to_table(party) for party in parties]
+    check_row_counts([each.num_rows for each in found])
+    _check_order(parties)
+    names = [name for each in found for name in each.schema.names]
+    check_different(names)
+    return pa.Table.from_arrays([column for each in found for column in each.columns], names=names)
+
+
+def _is_party(value: Any) -> bool:
+    """Whether this is a table or an array of two dimensions, not a row."""
+    return is_table(value) or (isinstance(value, np.ndarray) and value.ndim == 2)
+
+
+def check_row_counts(counts: Sequence[int]) -> None:
+    """Refuse parties with different numbers of rows.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if len(set(counts)) != 1:
+        told = ", ".join(map(str, counts))
+        raise InvalidInput(f"parties hold {told} rows: align them on the same people first")
+
+
+def _check_order(parties: Sequence[Any]) -> None:
+    """Refuse rows that have the same labels in another order, where tables have an index."""
+    indexes: list[Any] = [getattr(party, "index", None) for party in parties]
+    indexes = [index for index in indexes if hasattr(index, "equals")]
+    for other in indexes[1:]:
+        if not indexes[0].equals(other) and set(indexes[0]) == set(other):
+            raise InvalidInput("the parties' rows have the same index in another order: give them in one order")
+
+
+def check_different(names: Sequence[str]) -> None:
+    """Refuse a column that two parties hold.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if len(set(names)) != len(names):
+        repeated = next(name for name in names if list(names).count(name) > 1)
+        raise InvalidInput(f"two parties hold a column {repeated!r}: rename one")
 
 
 def with_response(party: Any, y: ArrayLike, target: str) -> Any:
@@ -117,9 +196,7 @@ def check_party_columns(names: Sequence[str], target: str, features: Sequence[st
     ------
     InvalidInput
     """
-    if len(set(names)) != len(names):
-        repeated = next(name for name in names if list(names).count(name) > 1)
-        raise InvalidInput(f"two parties hold a column {repeated!r}: rename one")
+    check_different(names)
     if not features or target in features or len(set(features)) != len(features):
         raise InvalidInput("features are different columns, at least one, and not the target")
 

@@ -11,6 +11,7 @@ import numpy as np
 from dpregress.coordinates import svec
 from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.coordinates.whitened import WhitenedSpace
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput
 from dpregress.releases.release import Release
 
@@ -19,8 +20,8 @@ _STEP = 2.0**-10
 _MOST_NODES = 65
 
 
-@dataclass(frozen=True)
-class MessageParts:
+@dataclass(frozen=True, repr=False)
+class MessageParts(ShownInShort):
     """What a message holds beside rows times responses, by the factor of each part; 0 where it is left out.
 
     Parameters
@@ -96,7 +97,7 @@ class MessageParts:
         return cls(first, hat, nodes, gram)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CrossMoments(Release):
     """Noisy sums of ``x~`` times functions of ``y~``, and of products of ``x~`` with itself where they were asked."""
 

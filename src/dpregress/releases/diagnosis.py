@@ -12,7 +12,7 @@ from dpregress.releases.noise import Isotropic
 from dpregress.releases.release import Release
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BinnedSums(Release):
     """Noisy sums by bins of the linear predictor, bin after bin; ``edges`` are the inner ends of the bins."""
 
@@ -30,7 +30,7 @@ class BinnedSums(Release):
         return self.noise.sigma
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LikelihoodSums(Release):
     """Noisy sums of deviances and log-likelihoods, in units of their ``bounds``."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.display import UNIDENTIFIED, ShownInShort, text_table
 from dpregress.errors import InvalidInput, check_choice
 from dpregress.json_files import finite_or_null
 
@@ -25,8 +26,8 @@ _ROUNDING = 1e-6
 _LARGEST = 1e300
 
 
-@dataclass(frozen=True, eq=False)
-class Estimates:
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimates(ShownInShort):
     """Coefficients in original units on which intervals and tests are centred.
 
     Predictions are made with :class:`Coefficients`, which are shrunk towards what is known beside the private rows.
@@ -107,6 +108,29 @@ class Estimates:
         known = (variance > 0) & np.isfinite(variance)
         share = np.divide(sampling, variance, out=np.ones(len(variance)), where=known)
         return np.asarray(self.df / np.maximum(share, 1e-12) ** 2)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each coefficient; errors are NaN where it is not identified."""
+        import pandas as pd
+
+        columns = {"coef": self.estimate, "std err": self._errors(self.covariance)}
+        columns |= {"sampling s.e.": self._errors(self.sampling), "privacy s.e.": self._errors(self.privacy)}
+        return pd.DataFrame(columns, index=list(self.names))
+
+    def _errors(self, covariance: Matrix) -> Vector:
+        return np.where(self.identified, np.sqrt(np.maximum(np.diag(covariance), 0.0)), np.nan)
+
+    def _in_short(self) -> str:
+        df = "" if np.isinf(self.df) else f", df = {self.df:.4g}"
+        return f"of {len(self.names)} coefficients: {self.cov_type} covariance{df}"
+
+    def __str__(self) -> str:
+        columns = (self.estimate, self._errors(self.covariance), self._errors(self.privacy))
+        rows = []
+        for name, known, *values in zip(self.names, self.identified, *columns, strict=True):
+            cells = [f"{value:.6g}" for value in values]
+            rows.append([name, *(cells if known else [cells[0], UNIDENTIFIED, ""])])
+        return text_table(("", "coef", "std err", "privacy s.e."), rows)
 
     def encode(self) -> dict[str, Any]:
         """Plain values for JSON: null for what is not finite; of a symmetric matrix the rows up to the diagonal."""

@@ -13,6 +13,7 @@ from dpregress.accounting import Event
 from dpregress.coordinates.domain import Domain
 from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.coordinates.whitened import ResponseScale, WhitenedSpace
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput
 from dpregress.releases.block_noise import BlockNoise, TableNoise
 from dpregress.releases.moment_noise import MomentNoise
@@ -23,8 +24,8 @@ from dpregress.releases.release import Moments
 Codes = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture:
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture(ShownInShort):
     """An equal mixture of products of categorical distributions over a domain.
 
     Parameters
@@ -163,8 +164,8 @@ def _prime(place: int) -> int:
     return number
 
 
-@dataclass(frozen=True, eq=False)
-class Marginals:
+@dataclass(frozen=True, eq=False, repr=False)
+class Marginals(ShownInShort):
     """The estimates from a private release of pair tables. Anything computed from them is post-processing.
 
     Parameters

@@ -81,6 +81,26 @@ class WrittenFormula:
     missing: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class WrittenSummary:
+    """What the summary of a model says beside its coefficients and its guarantee.
+
+    Parameters
+    ----------
+    model : str
+        The name of the estimator.
+    before, after : tuple of str
+        Notes above and below the line of the guarantee.
+    party : PrivacyStatement, optional
+        The guarantee that the summary shows, if it is that of one of several parties.
+    """
+
+    model: str
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    party: PrivacyStatement | None = None
+
+
 _LINEAR = ResponseModel()
 
 
@@ -96,6 +116,7 @@ def model_text(
     estimates: Estimates | None = None,
     diagnosis: Mapping[str, Any] | None = None,
     domain: Domain | None = None,
+    summary: WrittenSummary | None = None,
 ) -> str:
     """A fitted model as JSON text: coefficients, guarantee, and the noisy moments from which they were computed.
 
@@ -117,6 +138,8 @@ def model_text(
         A paid diagnosis as plain values.
     domain : Domain, optional
         Of a model of coded columns: rows to predict for are coded by it.
+    summary : WrittenSummary, optional
+        Files of earlier versions have none.
     """
     record = {
         "format": _FORMAT,
@@ -133,10 +156,24 @@ def model_text(
         "domain": None if domain is None else domain.encode(),
         "estimates": None if estimates is None else estimates.encode(),
         **({} if diagnosis is None else {"diagnosis": dict(diagnosis)}),
+        **({} if summary is None else {"summary": _of_summary(summary)}),
         "privacy": privacy.encode(),
         "moments": None if moments is None or _sigma(moments.noise) is None else encode_moments(moments),
     }
     return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+
+def _of_summary(summary: WrittenSummary) -> dict[str, Any]:
+    party = {} if summary.party is None else {"party": summary.party.encode()}
+    return {"model": summary.model, "before": list(summary.before), "after": list(summary.after), **party}
+
+
+def _summary(found: Mapping[str, Any]) -> WrittenSummary:
+    before, after = tuple(found["before"]), tuple(found["after"])
+    if not all(isinstance(text, str) for text in (found["model"], *before, *after)):
+        raise InvalidInput("its summary holds something else in place of a text")
+    party = None if found.get("party") is None else PrivacyStatement.decode(found["party"])
+    return WrittenSummary(found["model"], before, after, party)
 
 
 def _of_ends(coefficients: Coefficients | ClassCoefficients) -> dict[str, Any]:
@@ -188,32 +225,22 @@ def _response(record: Mapping[str, Any]) -> ResponseModel:
 
 def load_estimates(path: str | Path) -> Estimates | None:
     """Read the estimates for inference of a model file; None where it holds none."""
-
-    def read(record: Mapping[str, Any]) -> Estimates | None:
-        found = record.get("estimates")
-        return None if found is None else Estimates.decode(found)
-
-    return _load(path, read)
+    return _load_part(path, "estimates", Estimates.decode)
 
 
 def load_diagnosis(path: str | Path, decode: Callable[[Mapping[str, Any]], T]) -> T | None:
     """Read the diagnosis of a model file by a function that decodes it; None where it holds none."""
-
-    def read(record: Mapping[str, Any]) -> T | None:
-        found = record.get("diagnosis")
-        return None if found is None else decode(found)
-
-    return _load(path, read)
+    return _load_part(path, "diagnosis", decode)
 
 
 def load_domain(path: str | Path) -> Domain | None:
     """Read the domain of a model of coded columns; None for other models."""
+    return _load_part(path, "domain", Domain.decode)
 
-    def read(record: Mapping[str, Any]) -> Domain | None:
-        found = record.get("domain")
-        return None if found is None else Domain.decode(found)
 
-    return _load(path, read)
+def load_summary(path: str | Path) -> WrittenSummary | None:
+    """Read what the summary of a model says beside its numbers; None for files of earlier versions."""
+    return _load_part(path, "summary", _summary)
 
 
 def load_privacy(path: str | Path) -> PrivacyStatement:
@@ -224,15 +251,12 @@ def load_privacy(path: str | Path) -> PrivacyStatement:
 def load_formula(path: str | Path) -> WrittenFormula | None:
     """Read the formula of a model file; None for a model without one."""
 
-    def read(record: Mapping[str, Any]) -> WrittenFormula | None:
-        written = record.get("formula")
-        if written is None:
-            return None
+    def read(written: Mapping[str, Any]) -> WrittenFormula:
         levels = {str(name): tuple(str(level) for level in levels) for name, levels in written["levels"].items()}
         missing = {str(name): str(level) for name, level in written["missing"].items()}
         return WrittenFormula(str(written["text"]), levels, missing)
 
-    return _load(path, read)
+    return _load_part(path, "formula", read)
 
 
 def load_schema_text(path: str | Path) -> str | None:
@@ -272,6 +296,11 @@ def load_moments(path: str | Path) -> Moments:
     return _load(path, _moments_of_model)
 
 
+def _load_part(path: str | Path, name: str, decode: Callable[[Any], T]) -> T | None:
+    """Read a part of a model file that not all of them hold."""
+    return _load(path, lambda record: None if record.get(name) is None else decode(record[name]))
+
+
 def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
     """Read a model file, or the one in a folder that a fit wrote."""
     path = Path(path) / "model.json" if Path(path).is_dir() else Path(path)
@@ -301,6 +330,7 @@ def _numbers(coefficients: Coefficients | ClassCoefficients) -> dict[str, Any]:
         "standard_error": finite_or_null(coefficients.standard_error),
         "privacy_error": finite_or_null(coefficients.privacy_error),
         "reach": finite_or_null(coefficients.reach),
+        **({} if coefficients.limits is None else {"limits": finite_or_null(coefficients.limits)}),
     }
 
 
@@ -312,17 +342,17 @@ def _predictors(record: Mapping[str, Any]) -> Coefficients | ClassCoefficients:
     return ClassCoefficients(classes, tuple(_coefficients({**record, **numbers}) for numbers in each))
 
 
-def _reach(record: Mapping[str, Any]) -> tuple[float, float]:
+def _ends(record: Mapping[str, Any], name: str) -> tuple[float, float] | None:
     """What predictors are kept between; files of earlier versions, and of several classes, have no such bounds."""
-    ends = record.get("reach")
+    ends = record.get(name)
     if ends is None:
-        return ANYWHERE
+        return None
     numbers = isinstance(ends, list) and all(end is None or type(end) in (int, float) for end in ends)
     if not numbers or len(ends) != 2:
-        raise InvalidInput("the reach of its predictors is not two numbers")
+        raise InvalidInput(f"the {name} of its predictors are not two numbers")
     lower, upper = (-math.inf if ends[0] is None else float(ends[0])), (math.inf if ends[1] is None else float(ends[1]))
     if not lower <= upper:
-        raise InvalidInput(f"its predictors cannot reach from {lower} to {upper}")
+        raise InvalidInput(f"its predictors cannot lie between {lower} and {upper}")
     return lower, upper
 
 
@@ -341,7 +371,8 @@ def _coefficients(record: Mapping[str, Any]) -> Coefficients:
         intercept=float(record["intercept"]),
         target=str(record["target"]),
         n=_count(record["n"]),
-        reach=_reach(record),
+        reach=_ends(record, "reach") or ANYWHERE,
+        limits=_ends(record, "limits"),
         ends=None if record.get("ends") is None else decode_ends(record["ends"], len(features)),
         **vectors,
     )

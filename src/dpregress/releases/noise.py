@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput
 
 
@@ -140,8 +141,8 @@ class DiscreteLaplaceNoise(NoiseLaw):
         return Isotropic(self.sigma).spectral_norm(order)
 
 
-@dataclass(frozen=True, eq=False)
-class Entrywise(NoiseLaw):
+@dataclass(frozen=True, eq=False, repr=False)
+class Entrywise(ShownInShort, NoiseLaw):
     """Independent normal noise on a symmetric matrix; every entry on and above the diagonal has its own variance.
 
     Parameters

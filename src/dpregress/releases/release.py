@@ -8,21 +8,25 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.accounting import Event
 from dpregress.coordinates.ranges import Ranges, endless
 from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.coordinates.whitened import Coordinates, WhitenedSpace
-from dpregress.display import html_table
+from dpregress.display import UNIDENTIFIED, ShownInShort, html_table, plain, text_table
 from dpregress.errors import InvalidInput
 from dpregress.releases.noise import NoiseLaw
 
+#: A slope of exactly 0 with less than this share of its standard error due to noise was shrunk to it by the noise.
+_HIDDEN = 1e-6
+_HEADER = ("", "coefficient", "std. error", "privacy s.e.")
 #: Predictors of any size.
 ANYWHERE = (-math.inf, math.inf)
 
 
-@dataclass(frozen=True, eq=False)
-class Release:
+@dataclass(frozen=True, eq=False, repr=False)
+class Release(ShownInShort):
     """Noisy totals over n rows. Anything computed from them is post-processing.
 
     Parameters
@@ -69,7 +73,7 @@ class Release:
         return np.asarray(self.total / self.n)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Moments(Release):
     """A noisy second moment of the joint rows ``(x~, cross * y~)``, or of x~ alone."""
 
@@ -97,17 +101,17 @@ class Moments(Release):
         return self.space.response.cross
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Score(Release):
     """A noisy sum of ``x~`` times a bounded residual, at given coefficients."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScoreMoment(Release):
     """A noisy sum of outer products of rows' contributions to a score, of shape (q, q)."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Count(Release):
     """A noisy number of rows, as a vector of length 1."""
 
@@ -117,7 +121,7 @@ class Count(Release):
         return int(self.total[0])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Histogram(Release):
     """Noisy counts. Bin i holds values in ``[edges[i], edges[i + 1])``; the outer bins hold everything beyond."""
 
@@ -134,7 +138,7 @@ class Histogram(Release):
         return float(self.edges[min(bin_ + 1, len(self.edges) - 2)])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ColumnCounts(Release):
     """Noisy counts of several columns in the same bins, each followed by the count of its missing cells."""
 
@@ -146,7 +150,7 @@ class ColumnCounts(Release):
         return self.total.reshape(-1, len(self.edges))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sketch(Release):
     """A noisy sketch ``B Z`` of bounded rows, flattened and in integer units; ``matrix`` has B's columns of norm 1.
 
@@ -168,8 +172,8 @@ class Sketch(Release):
         return np.asarray(self.total.reshape(self.k, -1) * self.unit)
 
 
-@dataclass(frozen=True, eq=False)
-class Coefficients:
+@dataclass(frozen=True, eq=False, repr=False)
+class Coefficients(ShownInShort):
     """Fitted coefficients in the original units, with their standard errors.
 
     Parameters
@@ -188,6 +192,8 @@ class Coefficients:
     reach : (float, float)
         Predictors are kept between these: what rows like those that the fit knew have, and somewhat beyond, for log
         links and for two classes; the declared bounds of the response for linear models.
+    limits : (float, float), optional
+        What the predictors of intervals are kept between, if it is more: the declared bounds of the response alone.
     ends : ndarray of shape (2, d), optional
         Values of a column beyond its ends count as these, in predictions as in the fit.
     """
@@ -201,7 +207,13 @@ class Coefficients:
     standard_error: Vector
     fill: Vector
     reach: tuple[float, float] = ANYWHERE
+    limits: tuple[float, float] | None = None
     ends: Matrix | None = None
+
+    @property
+    def identified(self) -> NDArray[np.bool_]:
+        """Whether noise leaves anything of a slope, of shape (d,); errors of what it hides are those of a prior."""
+        return np.asarray((self.coef != 0) | ~(self.privacy_error <= _HIDDEN * self.standard_error))
 
     def within(self, x: Matrix) -> Matrix:
         """Rows as in the fit, of shape (m, d): missing cells are filled, and others lie between the ends."""
@@ -233,12 +245,18 @@ class Coefficients:
         """A single linear predictor, which belongs to no class."""
         return (("", self),)
 
+    def _in_short(self) -> str:
+        return f"of {plain(self.target)}: {len(self.features)} features, n = {self.n:,}"
+
+    def __str__(self) -> str:
+        return _text(self.by_class())
+
     def _repr_html_(self) -> str:
         return _html(self.by_class())
 
 
-@dataclass(frozen=True, eq=False)
-class ClassCoefficients:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassCoefficients(ShownInShort):
     """Coefficients of K linear predictors, one for each class; over the classes they sum to 0.
 
     Parameters
@@ -295,6 +313,10 @@ class ClassCoefficients:
         """Of shape (K, d)."""
         return np.array([one.standard_error for one in self.each])
 
+    def within(self, x: Matrix) -> Matrix:
+        """Rows as in the fit, of shape (m, d): missing cells are filled."""
+        return self.each[0].within(x)
+
     def predict(self, x: Matrix) -> Matrix:
         """Linear predictors of the classes, of shape (m, K)."""
         return np.column_stack([one.predict(x) for one in self.each])
@@ -303,20 +325,33 @@ class ClassCoefficients:
         """The classes with their predictors."""
         return tuple(zip(self.classes, self.each, strict=True))
 
+    def _in_short(self) -> str:
+        return f"{self.each[0]._in_short()}, {len(self.classes)} classes"
+
+    def __str__(self) -> str:
+        return _text(self.by_class())
+
     def _repr_html_(self) -> str:
         return _html(self.by_class())
 
 
 def _html(each: Sequence[tuple[str, Coefficients]]) -> str:
     """Tables of coefficients with their errors, one for each class."""
+    return "".join(html_table(_HEADER, rows, title) for title, rows in _tables(each))
+
+
+def _text(each: Sequence[tuple[str, Coefficients]]) -> str:
+    return "\n\n".join(text_table(_HEADER, rows, title) for title, rows in _tables(each))
+
+
+def _tables(each: Sequence[tuple[str, Coefficients]]) -> list[tuple[str, list[list[str]]]]:
+    """Titles and rows."""
     tables = []
     for name, one in each:
-        columns = (one.coef, one.standard_error, one.privacy_error)
+        columns = (one.identified, one.coef, one.standard_error, one.privacy_error)
         rows = [["(intercept)", f"{one.intercept:.6g}", "", ""]]
-        rows += [
-            [feature, *(f"{value:.6g}" for value in values)]
-            for feature, *values in zip(one.features, *columns, strict=True)
-        ]
-        title = f"{one.target} = {name}" if name else one.target
-        tables.append(html_table(("", "coefficient", "std. error", "privacy s.e."), rows, title))
-    return "".join(tables)
+        for feature, known, *values in zip(one.features, *columns, strict=True):
+            cells = [f"{value:.6g}" for value in values]
+            rows.append([feature, *(cells if known else [cells[0], UNIDENTIFIED, ""])])
+        tables.append((f"{one.target} = {name}" if name else one.target, rows))
+    return tables

@@ -13,7 +13,7 @@ import numpy as np
 from dpregress.accounting import PrivacyStatement
 from dpregress.coordinates import Matrix, Weighting, WhitenedSpace
 from dpregress.coordinates.matrices import eigen, invertible, symmetric_power
-from dpregress.display import shown
+from dpregress.display import ShownInShort, shown
 from dpregress.errors import InvalidInput, reason
 from dpregress.json_files import MALFORMED, parsed
 from dpregress.releases.model_files import decode_moments, encode_moments
@@ -26,8 +26,8 @@ _LARGEST = 1e100
 _SMALLEST, _ROUNDING, _LONGEST = 1e-3, 1e-9, 1e12
 
 
-@dataclass(frozen=True, eq=False)
-class SiteMoments:
+@dataclass(frozen=True, eq=False, repr=False)
+class SiteMoments(ShownInShort):
     """What one site released.
 
     Parameters
@@ -50,8 +50,8 @@ class SiteMoments:
     shortfall: Matrix
 
 
-@dataclass(frozen=True, eq=False)
-class Shortened:
+@dataclass(frozen=True, eq=False, repr=False)
+class Shortened(ShownInShort):
     """What weights take of rows that take the place of private ones, each of shape (p, p).
 
     Parameters
@@ -86,8 +86,8 @@ class Shortened:
         return Shortened.of(gram, turn @ self.lost @ turn.T, turn @ self.shortfall @ turn.T)
 
 
-@dataclass(frozen=True, eq=False)
-class MomentsFile:
+@dataclass(frozen=True, eq=False, repr=False)
+class MomentsFile(ShownInShort):
     """The contents of a file: coordinates, what its columns are, and the releases of its sites, if any.
 
     Parameters

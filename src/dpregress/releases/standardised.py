@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpregress.coordinates.svec import Matrix, Vector
+from dpregress.display import ShownInShort
 from dpregress.releases.noise import NoiseLaw
 from dpregress.releases.release import Moments
 
 _LEAST_VARIANCE = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class TurnedNoise(NoiseLaw):
+@dataclass(frozen=True, eq=False, repr=False)
+class TurnedNoise(ShownInShort, NoiseLaw):
     """The law of ``T N T'``.
 
     Parameters
@@ -43,8 +44,8 @@ class TurnedNoise(NoiseLaw):
         return TurnedNoise(self.noise, self.turn[list(places)])
 
 
-@dataclass(frozen=True, eq=False)
-class Standardised:
+@dataclass(frozen=True, eq=False, repr=False)
+class Standardised(ShownInShort):
     """Moments in other coordinates.
 
     Attributes

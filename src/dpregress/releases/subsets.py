@@ -21,13 +21,14 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput, one_line
 from dpregress.releases.noise import Isotropic
 from dpregress.releases.release import Moments
 
 
-@dataclass(frozen=True, eq=False)
-class RegressionMoments:
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionMoments(ShownInShort):
     """Joint moments of features and of what ``baseline`` leaves of a response.
 
     Parameters

@@ -11,7 +11,7 @@ from dpregress.releases.release import Release
 Clique = tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tables(Release):
     """Noisy blocks of counts, unbiased, each with the standard deviation of its entries' independent noise.
 
@@ -26,7 +26,7 @@ class Tables(Release):
     sigmas: dict[Clique, float]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PairScores(Release):
     """One noisy number for every pair of attributes."""
 
@@ -34,7 +34,7 @@ class PairScores(Release):
     sigmas: Vector
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Selection(Release):
     """A candidate that was chosen privately.
 

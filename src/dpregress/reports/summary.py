@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-from dpregress.display import html_table, plain
+from dpregress.display import UNIDENTIFIED, html_table, plain
 
 _WIDTH = 100
 _GAP = "  "
@@ -21,10 +21,9 @@ _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
 }  # fmt: skip
 #: Ratios and p-values; everything else has six significant digits.
 _THREE_DECIMALS = re.compile(r"[tz]|P>\|[tz]\|")
-UNIDENTIFIED = "not identified"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SummaryTable:
     """Coefficients, one row each.
 
@@ -67,6 +66,15 @@ class SummaryTable:
         values = np.array([[np.nan if value is None else value for value in row] for row in self.rows], dtype=float)
         return pd.DataFrame(values, index=list(self.names), columns=list(self.columns))
 
+    def __str__(self) -> str:
+        return "\n".join([*([plain(self.title)] if self.title else []), *_aligned(self)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
 
 @dataclass(frozen=True, repr=False)
 class Summary:
@@ -87,10 +95,6 @@ class Summary:
     facts: tuple[tuple[str, str], ...]
     tables: tuple[SummaryTable, ...]
     notes: tuple[str, ...]
-
-    def with_notes(self, *notes: str) -> Summary:
-        """The same with further lines at the end."""
-        return replace(self, notes=(*self.notes, *notes))
 
     def to_frame(self) -> Any:
         """The numbers as a pandas DataFrame; for several classes the first index is the class."""

@@ -75,6 +75,8 @@ class Solution:
         The part of the rows' second moment that weights take, where the moments are weighted.
     reach : (float, float)
         What predictors are kept between.
+    limits : (float, float) or None
+        What those of intervals are kept between, if it is more.
     left_out : bool
         Whether public rows were left out, since many private ones lie far beyond them.
     """
@@ -87,6 +89,7 @@ class Solution:
     unshrunk: Unshrunk | None = None
     lost: Matrix | None = None
     reach: tuple[float, float] = ANYWHERE
+    limits: tuple[float, float] | None = None
     left_out: bool = False
 
 

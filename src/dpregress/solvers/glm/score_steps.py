@@ -284,19 +284,25 @@ class ScoreSteps(FactSolver):
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
         known = model, steps, squares, equation, mixed, n, answer, wide
         estimates = scored_estimates(*known, identified=sized.vary)
-        reach = self._reach(rows, coef, steps.uncertainty) if has_scale(self.family) else ANYWHERE
-        return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach)
+        reach, limits = self._reach(rows, coef, steps.uncertainty) if has_scale(self.family) else ANYWHERE, self._limits
+        return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach, limits=limits)
 
-    def _reach(self, rows: SurrogateRows, coef: Vector, uncertainty: Uncertainty) -> tuple[float, float]:
-        """What predictors are kept between: what rows like the public ones have and, of log links, response bounds."""
+    @property
+    def _limits(self) -> tuple[float, float]:
+        """The declared bounds of the response as predictors, of log links."""
         facts, (lower, upper) = self.facts, ANYWHERE
         if facts.response_bounds is not None and facts.exposure is None and self.family.link.name == "log":
             least, most = facts.response_bounds
             lower = self.family.link.predictor(least) if least > 0 else lower
             upper = self.family.link.predictor(most) if most > 0 else upper
-        if facts.public is None or facts.public.rows is None:
+        return lower, upper
+
+    def _reach(self, rows: SurrogateRows, coef: Vector, uncertainty: Uncertainty) -> tuple[float, float]:
+        """What predictors are kept between: the limits, and what rows like the public ones have."""
+        public, (lower, upper) = self.facts.public, self._limits
+        if public is None or public.rows is None:
             return lower, upper
-        least, most = rows.reach(coef, uncertainty.total, uncertainty.privacy, facts.n)
+        least, most = rows.reach(coef, uncertainty.total, uncertainty.privacy, self.facts.n)
         return (max(lower, least), min(upper, most)) if max(lower, least) < min(upper, most) else (lower, upper)
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 from dpregress.accounting import Event, PureDP
 from dpregress.accounting.caps import best_cap
 from dpregress.coordinates import Matrix, Vector, Weighting, WhitenedSpace
+from dpregress.display import ShownInShort
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import CrossMoment, RowQuery, SecondMoment
 from dpregress.solvers.shared.surrogate import surrogate_rows
@@ -23,8 +24,8 @@ MEAN_ALONE, _NEARLY_ALONE = 2.0**-10, 2.0**-6
 _SPREAD, _ASIDE = 0.1, 0.4
 
 
-@dataclass(frozen=True, eq=False)
-class MessagePlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class MessagePlan(ShownInShort):
     """One question to every user, its price, and the predicted squared error of the whitened coefficients.
 
     Parameters
@@ -50,6 +51,9 @@ class MessagePlan:
     mean_error: float = math.nan
     told: float = math.nan
     collectors: int = 0
+
+    def _in_short(self) -> str:
+        return f"{type(self.query).__name__} for {self.spend}"
 
     @property
     def space(self) -> WhitenedSpace:

@@ -25,6 +25,7 @@ from scipy.stats import chi2
 from dpregress.accounting import GDP, Event, split
 from dpregress.coordinates import Matrix, Ranges, Vector, WhitenedSpace, endless
 from dpregress.coordinates.matrices import eigen, symmetric_power
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput
 from dpregress.public import Numeric
 from dpregress.queries import Ask, RowSketch, SecondMoment, SketchMatrix, noise_in_mean
@@ -195,8 +196,8 @@ def mixing_space(moments: Moments, mu: float) -> WhitenedSpace:
     return space.rewhitened(matrix, min(reach, plan_radius(columns, moments.n, mu)))
 
 
-@dataclass(frozen=True, eq=False)
-class Joint:
+@dataclass(frozen=True, eq=False, repr=False)
+class Joint(ShownInShort):
     """Moments of all columns of all parties.
 
     Attributes
