@@ -1,6 +1,7 @@
 """Tables as practice has them, each with one thing that has misled fits: public rows, bounds or tails.
 
-    python -m benchmarks.field_tables [--tables days,visits,grams,limit,floor,heavy,cauchy,claims,events]
+    python -m benchmarks.field_tables [--tables days,visits,grams,limit,floor,heavy,cauchy,claims,events,
+                                                terrain]
                                       [--epsilons .1,.3,1,3] [--public labelled,unlabelled,schema] [--repeats 6]
                                       [--jobs 2] [--out rows.csv]
 
@@ -17,6 +18,7 @@ the mean of the private rows for everybody, which is not private. Rows have the 
 - cauchy: a bounded response of four columns whose variance is not finite.
 - claims: counts up to 12, seven of eight of which are 0.
 - events: two classes, one row of 60 being of the second.
+- terrain: a linear response and 40 rare indicators, declared as numbers, that follow ten other columns.
 """
 
 from __future__ import annotations
@@ -129,6 +131,18 @@ def _events(rng: Random, n: int, public: bool) -> Columns:  # noqa: ARG001
     return {**columns, "y": y.astype(int)}
 
 
+def _terrain(rng: Random, n: int, public: bool) -> Columns:  # noqa: ARG001
+    fixed, factors = np.random.default_rng(61), rng.normal(size=(n, 3))
+    centres, slopes, effects = 1.6 * fixed.normal(size=(40, 3)), fixed.normal(size=(10, 3)), fixed.normal(size=40)
+    apart = np.sum((factors[:, None, :] - centres) ** 2, axis=2)
+    soil = np.argmax(rng.gumbel(size=(n, 40)) - apart - 1.3 * np.log(np.arange(1, 41)), axis=1)
+    numbers = factors @ slopes.T + rng.normal(size=(n, 10))
+    numbers[:, ::3] = np.exp(0.6 * numbers[:, ::3])
+    y = factors @ [2.0, 1.2, 0.0] + 1.2 * effects[soil] + rng.normal(size=n)
+    columns = {f"x{place}": numbers[:, place] for place in range(10)}
+    return {**columns, **{f"soil{place}": (soil == place).astype(float) for place in range(40)}, "y": y}
+
+
 TABLES = {
     "days": FieldTable("gaussian", 20_000, 60, _days, {"day": (0, 1_000), "x": (0, 200), "y": (-50, 300)}),
     "visits": FieldTable("poisson", 10_000, 100, _visits, {"year": (1_990, 2_030), "x": (-6, 6), "y": (0, 60)}),
@@ -152,6 +166,17 @@ TABLES = {
         200,
         _events,
         {"age": (18, 90), "dose": (0, 40), "female": (0, 1), "mass": (0, 60), "level": (0, 40)},
+    ),
+    "terrain": FieldTable(
+        "gaussian",
+        12_000,
+        300,
+        _terrain,
+        {
+            **{f"x{place}": (0, 200) if place % 3 == 0 else (-15, 15) for place in range(10)},
+            **{f"soil{place}": (0, 1) for place in range(40)},
+            "y": (-20, 20),
+        },
     ),
 }
 

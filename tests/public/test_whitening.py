@@ -482,6 +482,20 @@ def test_columns_that_few_rows_tell_have_the_scale_of_the_schema(seed: int) -> N
         assert found.shrunk.refinements == refinements
 
 
+@pytest.mark.parametrize(("rare", "refinements"), [(0.0, 1), (1.0, 1), (0.03, 3)])
+def test_indicators_that_few_rows_have_need_no_more_than_one_refinement(
+    rare: float, refinements: int, seed: int
+) -> None:
+    """Declared as a number, it is 1 in one public row of 80 or in none; an amount of .03 there is far from its bounds."""
+    rows = np.random.default_rng(seed).normal(size=(80, 20))
+    rows[:, -1] = np.append(rare, np.zeros(79))
+    public = PublicMoments.from_rows(rows)
+    schema = Schema({**{f"x{place}": Numeric(-6, 6) for place in range(19)}, "x19": Numeric(0, 1)})
+    found = start(public.names, intercept=True, public=public, schema=schema, row_bound=None)
+    assert found.shrunk is not None
+    assert found.shrunk.refinements == refinements
+
+
 @pytest.mark.parametrize("size", [0.0, 1e-120])
 def test_rows_that_give_no_start_leave_that_from_bounds(size: float) -> None:
     public = PublicMoments.from_rows(np.full((12, 3), size) * np.arange(1, 13)[:, None])

@@ -190,13 +190,13 @@ class DPRidge(RegressorMixin, CentralModel):
 
     def _solver(self, facts: PublicFacts, budget: GDP) -> Solver:
         alpha = checked_penalty(self._penalty(), facts.start.space)
-        check_choice("recipe", self.recipe, LINEAR_RECIPES)
         robust, recipe = checked_robust(self.cov_type), LINEAR_RECIPES[self.recipe]
         return Residual(facts, budget, alpha, robust=robust) if recipe is Residual else recipe(facts, budget, alpha)
 
     @property
     def _compares_public(self) -> bool:
         """The recipes of papers and of one release are as they are published."""
+        check_choice("recipe", self.recipe, LINEAR_RECIPES)
         return self.recipe == "residual"
 
     @property

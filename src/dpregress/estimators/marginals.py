@@ -14,8 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpregress.accounting import Event, Ledger
 from dpregress.coordinates import Domain, Matrix
-from dpregress.errors import InvalidInput, one_line
-from dpregress.estimators.marginals_fit import check_columns, check_family, fit_marginals, marginal_estimates
+from dpregress.errors import InvalidInput, check_choice, one_line
+from dpregress.estimators.marginals_fit import (
+    TABLE_FAMILIES,
+    check_columns,
+    check_family,
+    fit_marginals,
+    marginal_estimates,
+)
 from dpregress.estimators.marginals_release import Released, release_marginals
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.saving import SavingMixin
@@ -181,6 +187,7 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
             features = [name for name in self.schema.columns if name in held and name != target]
         features = listed(features)
         check_columns(target, features)
+        check_choice("family", self.family, TABLE_FAMILIES)
         count = target if self.family == "poisson" else None
         domain = domain_of(self.schema, [*features, target], bins=self.bins, count=count)
         check_family(domain, target, tuple(features), self.family)

@@ -29,7 +29,7 @@ _ROWS_PER_COLUMN = 5
 _ROWS_PER_SKEWED_COLUMN, _SKEWED = 10, 1.25
 #: With fewer public rows their variances are no better a start than bounds.
 _FEWEST = 10
-#: Of an untold column that is narrower than the scale of the schema by this factor, bounds do not tell the scale.
+#: Of an untold column whose values lie closer together than the scale of the schema by this factor, bounds do not tell.
 _NARROW = 10.0
 #: A bound on rows lies between its inverse and this: systems can be solved in its units.
 _LARGEST_BOUND = 1e90
@@ -157,7 +157,8 @@ def _magnified(root: Root) -> Start | None:
 def _shrunk(public: PublicMoments, intercept: bool, schema: Schema | None) -> Start | None:
     """The start from public rows with shrunk correlations; None if there are too few, or none that can be seen.
 
-    Its refinements are those of a start from bounds if these give or limit the scale of a numeric column.
+    Its refinements are those of a start from bounds if these limit the scale of a numeric column, or give it though few
+    rows show that it is narrower. What no row shows is rare: bounds do for it.
     """
     if public.rows is None or public.n < _FEWEST:
         return None
@@ -172,8 +173,9 @@ def _shrunk(public: PublicMoments, intercept: bool, schema: Schema | None) -> St
     far = False
     if schema is not None and scale is not None:
         numeric = np.array([schema.indicates(name) is None for name in public.names])
-        most = np.where(root.shown.any(axis=1), NARROWEST, _NARROW) * public.rows.std(axis=0)
-        far = bool((numeric & (scale > most)).any())
+        spread, apart = public.rows.std(axis=0), np.ptp(public.rows, axis=0)
+        most = np.where(root.shown.any(axis=1), NARROWEST * spread, _NARROW * apart)
+        far = bool((numeric & (apart > 0) & (scale > most)).any())
     return Start(space, refinements=_FROM_BOUNDS if far else 1, from_few=True)
 
 

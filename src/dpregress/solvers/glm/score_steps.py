@@ -61,12 +61,12 @@ from dpregress.solvers.glm.rare_counts import likely_mean, may_be_none
 from dpregress.solvers.glm.rate import START, Rate, again_share, mean_start_share
 from dpregress.solvers.glm.released_information import released_difference, with_difference
 from dpregress.solvers.glm.score_loop import Beginning, LabelsContradicted, take_steps
-from dpregress.solvers.glm.sizes import FAR, SizedModel, largest_size, released_sizes
+from dpregress.solvers.glm.sizes import SizedModel, largest_size, released_sizes
 from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
 from dpregress.solvers.shared.asked_remainder import AskedRemainder
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, joint_budget, leaving_steps
 from dpregress.solvers.shared.gram import MixedGram
-from dpregress.solvers.shared.likely_tail import Looked
+from dpregress.solvers.shared.likely_tail import FAR, Looked
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.public_fit import LabelledRows, PublicFit, fit_public
 from dpregress.solvers.shared.radius_plan import CLIP

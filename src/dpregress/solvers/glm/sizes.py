@@ -13,12 +13,10 @@ from dpregress.models import Family
 from dpregress.queries import Ask, ResidualHistogram
 from dpregress.solvers.glm.rare_counts import EVENT, may_be_none, with_events
 from dpregress.solvers.glm.surrogate_model import FamilyModel, SurrogateModel
-from dpregress.solvers.shared.likely_tail import Looked, all_the_same, bulk_of, with_tail_beside
+from dpregress.solvers.shared.likely_tail import FAR, Looked, all_the_same, bulk_of, with_tail_beside
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 from dpregress.solvers.shared.truncation import Truncation
 
-#: Half octaves above the largest size seen that sizes may lie.
-FAR = 12
 #: Where the largest size that is seen is so many times the median, some responses are unlike the others.
 _OTHERS = 12.0
 

@@ -14,7 +14,14 @@ from dpregress.models import GaussianFamily
 from dpregress.public.root import FEWEST_UNLIKE, unlike_most
 from dpregress.queries import Ask, ResidualHistogram
 from dpregress.releases import Histogram, Isotropic
-from dpregress.solvers.shared.likely_tail import NEARLY_SAME, Looked, bulk_of, likely_tail, with_tail_beside
+from dpregress.solvers.shared.likely_tail import (
+    NEARLY_SAME,
+    Looked,
+    bulk_of,
+    likely_tail,
+    with_lacking_rows,
+    with_tail_beside,
+)
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, pooled_above, visible_count
 
@@ -108,6 +115,9 @@ class Sizes(Looked):
         longer = with_tail_beside(counts, size, histogram, bulk, most)
         if longer is not None:
             return cls(replace(longer, size=np.minimum(longer.size, most)), bulk=bulk, tail=True)
+        lacking = with_lacking_rows(counts, size, histogram, bulk, most)
+        if lacking is not None:
+            return cls(lacking, bulk=bulk)
         counts[:inside] += pooled_above(histogram.total[:inside], seen[:inside], noise)
         levels = Magnitudes(size, counts / counts.sum(), HALF_BIN).with_hidden_tail(
             _HIDDEN_NOISES * noise / histogram.n

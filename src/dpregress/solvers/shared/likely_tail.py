@@ -12,8 +12,9 @@ the more likely. Everything here is post-processing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,8 @@ _FLANK, _BELOW = 2.0, 16.0
 _SHRUNK, _LOST = 0.7, 0.5
 #: Where the largest size that is seen is so many times the median, others are seen.
 _SPREAD = 4.0
+#: Noises of a bin by which the rows of those that are seen are too few; and half octaves that others may lie above.
+_LACKING, FAR = 2.0, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +99,8 @@ def with_tail_beside(
 ) -> Magnitudes | None:
     """Sizes with a tail beside the bulk, up to the size ``most``; None without a bulk, or if noise may explain a tail.
 
+    Where others are seen, a tail is not looked for: noise in far bins would be most of what is found.
+
     Parameters
     ----------
     counts : ndarray of shape (bins,)
@@ -111,6 +116,8 @@ def with_tail_beside(
         return None
     assert isinstance(histogram.noise, Isotropic)
     seen = size[counts > 0]
+    if float(seen.max()) > _SPREAD * Magnitudes(size, counts / counts.sum()).median:
+        return None
     held = (size >= seen.min() / _BELOW) & (size <= max(bulk, _FLANK * float(seen.max())))
     possible = (size < most) & (held | (size >= least))
     inside = histogram.total[possible], size[possible], held[possible]
@@ -120,6 +127,27 @@ def with_tail_beside(
     found = counts.copy()
     found[possible] += tail
     return Magnitudes(size, found / found.sum(), HALF_BIN)
+
+
+def with_lacking_rows(
+    counts: Vector, size: Vector, histogram: Histogram, bulk: float, most: float
+) -> Magnitudes | None:
+    """Sizes with the rows that are lacking: above those seen, fewer with every half octave; None if none are.
+
+    Of others that have many sizes noise hides the rarer ones bin by bin, but not that they are lacking.
+
+    Parameters
+    ----------
+    counts, size, histogram, bulk, most
+        As in :func:`with_tail_beside`.
+    """
+    assert isinstance(histogram.noise, Isotropic)
+    noise, seen = histogram.noise.sigma, counts > 0
+    lacking = histogram.n - float(counts.sum()) - noise * math.sqrt(float(seen.sum()))
+    if not 0 < bulk < most or lacking <= _LACKING * noise:
+        return None
+    found = Magnitudes(size, counts / counts.sum(), HALF_BIN).with_hidden_tail(lacking / histogram.n, FAR)
+    return replace(found, size=np.minimum(found.size, most), hidden=0)
 
 
 def likely_tail(total: Vector, size: Vector, held: NDArray[np.bool_], noise: float, n: int) -> Vector:
