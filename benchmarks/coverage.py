@@ -55,7 +55,7 @@ FAMILIES = {
 DESIGNS = (
     "linear", "linear t5", "linear heteroscedastic", "linear skewed", "linear quadratic", "linear shifted",
     "linear rare 0", "linear rare 1", "linear rare 3", "linear rare 30", "linear missing", "linear skewed-columns",
-    "linear lognormal", "linear concave", "linear alike",
+    "linear lognormal", "linear concave", "linear alike", "linear alike 20",
     "logistic", "logistic quadratic", "poisson", "poisson overdispersed", "poisson alike", "gamma", "gamma alike",
     "multinomial", "multinomial quadratic",
     "linear folded", "logistic folded", "poisson folded", "gamma folded", "multinomial folded",
@@ -69,8 +69,8 @@ ERRORS = {
 _LOGNORMAL = {"skewed-columns": 0.5, "lognormal": 1.0, "concave": 1.0}
 #: Where far rows of a folded design are along the first column, and how many.
 _FAR, _FAR_SHARE = 8.0, 0.02
-#: The share of responses that are not the commonest value, of designs in which the others are alike.
-_OTHERS = 0.05
+#: The percentage of responses that are not the commonest value, of designs in which the others are alike.
+_OTHERS = 5
 #: The mean of others that are counts.
 _EVENTS = 7.0
 
@@ -123,11 +123,12 @@ def drawn(design: str, n: int, rng: np.random.Generator, *, shift: float = 0.0) 
         eta = eta - np.where(far, 1.5, 0.0) * slopes[0] * x[:, 0]
     if kind == "concave":  # the first slope of -1 becomes twice a square root
         eta = eta + x[:, 0] - 2 * np.sqrt(x[:, 0])
-    if kind == "alike":
+    if kind.startswith("alike"):
         others = np.exp(0.3 * eta + 0.5 * rng.normal(size=n))
         if model == "poisson":
             others = rng.poisson(_EVENTS * others).astype(float)
-        return x, np.where(rng.random(n) < _OTHERS, others, float(model == "gamma"))
+        share = float(kind.removeprefix("alike") or _OTHERS) / 100
+        return x, np.where(rng.random(n) < share, others, float(model == "gamma"))
     if model == "linear":
         return x, eta + (ERRORS[kind](rng, x) if kind in ERRORS else rng.normal(size=n))
     if model == "logistic":
@@ -181,7 +182,7 @@ def truth(design: str, n: int) -> Vector:
     There are a hundred times as many rows as in a sample, so that a truth is known to a tenth of its sampling error.
     """
     model, _, kind = design.partition(" ")
-    if kind in ("quadratic", "folded", "concave", "alike") or model == "multinomial":
+    if kind.partition(" ")[0] in ("quadratic", "folded", "concave", "alike") or model == "multinomial":
         rng, draws = np.random.default_rng(0), -(-100 * n // POPULATION)
         each = [likelihood(FAMILIES[model], *drawn(design, POPULATION, rng)) for _ in range(draws)]
         return np.asarray(np.mean(each, axis=0))
