@@ -486,7 +486,7 @@ def test_columns_that_few_rows_tell_have_the_scale_of_the_schema(seed: int) -> N
 def test_indicators_that_few_rows_have_need_no_more_than_one_refinement(
     rare: float, refinements: int, seed: int
 ) -> None:
-    """Declared as a number, it is 1 in one public row of 80 or in none; an amount of .03 there is far from its bounds."""
+    """Declared as a number, it is 1 in one public row of 80 or in none; an amount of .03 is far from its bounds."""
     rows = np.random.default_rng(seed).normal(size=(80, 20))
     rows[:, -1] = np.append(rare, np.zeros(79))
     public = PublicMoments.from_rows(rows)
