@@ -118,6 +118,8 @@ def test_names_and_shapes_are_those_of_statsmodels(models: dict[str, Any], name:
     [
         (((0.9,), {}), r"without a name is alpha, as in statsmodels: write level=0\.9 or alpha=0\.9"),
         (((0.5,), {}), "write level"),
+        (((np.array(0.9),), {}), "write level"),
+        ((("0.95",), {}), "write level"),
         (((0.1,), {"alpha": 0.1}), "not both"),
         (((0.1,), {"level": 0.9}), "not both"),
         (((), {"alpha": 0.1, "level": 0.9}), "not both"),

@@ -152,3 +152,13 @@ def test_notes_of_a_file_are_no_markup_and_not_obeyed(tmp_path: Path) -> None:
     for text in (str(found), found.to_html(), found.to_latex()):
         assert not {"\x1b", "\x07"} & set(text)
     assert not any(tag in found.to_html() for tag in ("<b>", "<i>"))
+
+
+@pytest.mark.parametrize("entry", FITS, ids=str)
+def test_rows_that_are_no_table_are_refused_in_one_line(entry: FitEntry, tmp_path: Path) -> None:
+    model = entry.fit(np.random.default_rng(3), ledger=entry.ledger(GDP(9.0)))
+    model.save(tmp_path)
+    for rows in ({"clinic": np.ones((2, 2))}, None):
+        with pytest.raises(InvalidInput, match="are one array, data frame|neither a path nor a table"):
+            dpregress.load(tmp_path).predict(rows)
+    assert dpregress.load(tmp_path).df_resid == model.df_resid

@@ -55,7 +55,8 @@ class FitStatistics:
         """``nobs`` less all coefficients. Tests and intervals have ``estimates_.df`` in its place."""
         response = self._known_response()
         pieces = len(response.cuts) if response is not None and response.cuts else 1
-        constant = any(name.endswith(INTERCEPT) for name in self._known().names)
+        found = self.estimates_
+        constant = found is None or any(name.endswith(INTERCEPT) for name in found.names)
         return self.nobs - self.df_model - constant * pieces * self._contrasts
 
     @property

@@ -39,6 +39,7 @@ from dpregress.inference import (
     wald,
 )
 from dpregress.models import MULTINOMIAL, family_of
+from dpregress.models.hazards import SURVIVAL
 from dpregress.public import Schema
 from dpregress.releases.estimates import INTERCEPT
 from dpregress.reports.page import ratio_name
@@ -317,6 +318,8 @@ class InferenceMixin(FitStatistics):
         check_choice("interval", kind, ("mean", "prediction"))
         rows = self.coefficients_.within(x)
         asked: IntervalKind = "mean" if kind == "mean" else "prediction"
+        if response.family == SURVIVAL:
+            raise NotAvailable("survival models have no intervals of predictions: conf_int has those of coefficients")
         if response.family == MULTINOMIAL:
             return class_intervals(found, rows, response.classes, interval=asked, level=checked_level(level))
         family, limits = family_of(response.family, response.link), self.coefficients_.limits

@@ -35,19 +35,19 @@ def checked_level(level: float | None = None, alpha: float | None = None, signif
     """
     if sum(given is not None for given in (level, alpha, significance)) > 1:
         raise InvalidInput("give level= or alpha= (1 - level), not both")
-    if isinstance(significance, int | float | np.number) and _LEAST_LEVEL <= significance < 1:
-        raise InvalidInput(
-            f"a number without a name is alpha, as in statsmodels: write level={significance} or alpha={significance}"
-        )
     alpha = alpha if significance is None else significance
     name, given = ("level", LEVEL if level is None else level) if alpha is None else ("alpha", alpha)
     try:
-        usable = 0 < float(given) < 1
+        share = float(given)
     except (TypeError, ValueError, OverflowError):
-        usable = False
-    if not usable:
+        share = float("nan")
+    if not 0 < share < 1:
         raise InvalidInput(f"{name}= takes a number between 0 and 1, not {one_line(given)}")
-    return float(given) if alpha is None else 1 - float(alpha)
+    if significance is not None and share >= _LEAST_LEVEL:
+        raise InvalidInput(
+            f"a number without a name is alpha, as in statsmodels: write level={share:g} or alpha={share:g}"
+        )
+    return share if alpha is None else 1 - share
 
 
 def critical_values(df: Vector, level: float) -> Vector:

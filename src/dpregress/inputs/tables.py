@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from os import PathLike
 from typing import Any, NamedTuple, Self
@@ -312,6 +312,8 @@ def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:
             of = None if schema is None else schema.indicates(absent[0])
             raise InvalidInput(f"no column {absent[0] if of is None else of!r} in the rows to predict for")
         return encoder.x(table)[:, [names.index(name) for name in features]]
+    if X is None or isinstance(X, Mapping):
+        raise InvalidInput(f"rows to predict for are one array, data frame or Arrow table, not a {type(X).__name__}")
     return matrix(X)
 
 
