@@ -159,6 +159,6 @@ def test_rows_that_are_no_table_are_refused_in_one_line(entry: FitEntry, tmp_pat
     model = entry.fit(np.random.default_rng(3), ledger=entry.ledger(GDP(9.0)))
     model.save(tmp_path)
     for rows in ({"clinic": np.ones((2, 2))}, None):
-        with pytest.raises(InvalidInput, match="are one array, data frame|neither a path nor a table"):
+        with pytest.raises(InvalidInput, match=r"are one array, data frame|neither a path nor a table"):
             dpregress.load(tmp_path).predict(rows)
     assert dpregress.load(tmp_path).df_resid == model.df_resid
