@@ -26,9 +26,9 @@ from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes
 
 #: The share of rows in two bins side by side from which responses are nearly all the same.
 NEARLY_SAME = 0.6
-#: Widths of a tail, in bins; the deviations of noise by which one has to stand out; the power of its size by which a
-#: shape is less likely beforehand; and the least weight of a shape, as a share of the largest.
-_WIDTHS, _CLEAR, _NEARER, _UNLIKELY = (1.0, 2.0, 4.0), 3.5, 0.5, 0.02
+#: Widths of a tail, in bins; the deviations of noise by which one has to stand out, and where others are seen; the
+#: power of its size by which a shape is less likely beforehand; and the least weight of one, as a share of the largest.
+_WIDTHS, _CLEAR, _CLEARER, _NEARER, _UNLIKELY = (1.0, 2.0, 4.0), 3.5, 4.5, 0.5, 0.02
 #: A tail is more than so many times as long as the largest size that is seen; what is seen reaches as far below the
 #: least as this.
 _FLANK, _BELOW = 2.0, 16.0
@@ -99,7 +99,7 @@ def with_tail_beside(
 ) -> Magnitudes | None:
     """Sizes with a tail beside the bulk, up to the size ``most``; None without a bulk, or if noise may explain a tail.
 
-    Where others are seen, a tail is not looked for: noise in far bins would be most of what is found.
+    Where others are seen, it has to stand out more clearly: noise in far bins is most of what is found there.
 
     Parameters
     ----------
@@ -116,12 +116,11 @@ def with_tail_beside(
         return None
     assert isinstance(histogram.noise, Isotropic)
     seen = size[counts > 0]
-    if float(seen.max()) > _SPREAD * Magnitudes(size, counts / counts.sum()).median:
-        return None
+    others = float(seen.max()) > _SPREAD * Magnitudes(size, counts / counts.sum()).median
     held = (size >= seen.min() / _BELOW) & (size <= max(bulk, _FLANK * float(seen.max())))
     possible = (size < most) & (held | (size >= least))
     inside = histogram.total[possible], size[possible], held[possible]
-    tail = likely_tail(*inside, histogram.noise.sigma, histogram.n)
+    tail = likely_tail(*inside, histogram.noise.sigma, histogram.n, clear=_CLEARER if others else _CLEAR)
     if not tail.any():
         return None
     found = counts.copy()
@@ -150,7 +149,9 @@ def with_lacking_rows(
     return replace(found, size=np.minimum(found.size, most), hidden=0)
 
 
-def likely_tail(total: Vector, size: Vector, held: NDArray[np.bool_], noise: float, n: int) -> Vector:
+def likely_tail(
+    total: Vector, size: Vector, held: NDArray[np.bool_], noise: float, n: int, *, clear: float = _CLEAR
+) -> Vector:
     """Expected counts of the bins above those that are held; all 0 if noise may explain them.
 
     Parameters
@@ -165,6 +166,8 @@ def likely_tail(total: Vector, size: Vector, held: NDArray[np.bool_], noise: flo
         The standard deviation of a count.
     n : int
         The number of all rows.
+    clear : float
+        Standard deviations of noise by which a tail stands out.
     """
     found, places = np.zeros(len(total)), np.flatnonzero(held)
     first = int(places[-1]) + 1 if places.size else 0
@@ -177,7 +180,7 @@ def likely_tail(total: Vector, size: Vector, held: NDArray[np.bool_], noise: flo
     evidence = shapes @ above + lacking * exactness
     deviations = evidence / (noise * np.sqrt(information))
     best = float(deviations.max())
-    if best < _CLEAR:
+    if best < clear:
         return found
     likely = np.exp((np.maximum(deviations, 0.0) ** 2 - best**2) / 2)
     weight = likely * (shapes @ (size[first:] / size[first])) ** -_NEARER
