@@ -23,7 +23,6 @@ from dpregress.solvers.shared.likely_tail import (
     likely_tail,
     nearly_same,
     with_lacking_rows,
-    with_tail_beside,
 )
 from dpregress.solvers.shared.magnitudes import Magnitudes
 
@@ -108,7 +107,6 @@ def test_rows_that_are_lacking_lie_above_those_seen() -> None:
     complete = np.where(counts > 8_000, 9_500.0, counts)
     assert with_lacking_rows(complete, SIZE, histogram, float(SIZE[8]), 40.0) is None
     assert with_lacking_rows(counts, SIZE, histogram, 0.0, 40.0) is None
-    assert with_tail_beside(counts, SIZE, histogram, float(SIZE[8]), 1e6) is None  # others are seen
 
 
 def costs(n: int, common: float, rng: np.random.Generator) -> tuple[np.ndarray, Vector]:
