@@ -178,17 +178,19 @@ _OFFERED = "a diagnosis is offered for numeric responses and for two classes"
 SEVERAL = f"{_OFFERED}: fit two of the classes"
 
 
+#: Families without one, and why.
+_WITHOUT = {SURVIVAL: f"{_OFFERED}: a survival model has none", MULTINOMIAL: SEVERAL}
+
+
 def check_diagnosable(response: ResponseModel) -> None:
     """Refuse survival models and models of several classes, before anything is charged."""
-    if response.family == SURVIVAL:
-        raise NotAvailable(f"{_OFFERED}: a survival model has none")
-    if response.family == MULTINOMIAL:
-        raise NotAvailable(SEVERAL)
+    if not is_diagnosable(response):
+        raise NotAvailable(_WITHOUT[response.family])
 
 
 def is_diagnosable(response: ResponseModel) -> bool:
     """Whether a diagnosis is offered for models of this kind."""
-    return response.family not in (SURVIVAL, MULTINOMIAL)
+    return response.family not in _WITHOUT
 
 
 #: The largest number of questions of a diagnosis.

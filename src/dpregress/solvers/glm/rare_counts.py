@@ -13,7 +13,7 @@ import numpy as np
 
 from dpregress.models import Family
 from dpregress.releases import Histogram
-from dpregress.solvers.shared.likely_tail import bulk_of, with_tail_beside
+from dpregress.solvers.shared.likely_tail import Looked, bulk_of, with_tail_beside
 from dpregress.solvers.shared.likely_values import LikelyValues
 from dpregress.solvers.shared.magnitudes import Magnitudes, visible_count
 
@@ -40,10 +40,29 @@ def hidden_events(family: Family, seen: Histogram) -> float:
 def likely_mean(family: Family, seen: Histogram, bounds: tuple[float, float] | None) -> float:
     """The mean response by a histogram of sizes, with a tail beside a commonest one and events that noise may hide."""
     levels, most = Magnitudes.of_histogram(seen), math.inf if bounds is None else bounds[1]
-    counts = levels.share * seen.n
-    bulk = bulk_of(counts, levels.size, seen.n, None)
-    longer = with_tail_beside(counts, levels.size, seen, bulk, most, EVENT * may_be_none(family))
+    _, longer = tail_of(family, levels, seen, most)
     return max((levels if longer is None else longer).mean, hidden_events(family, seen))
+
+
+def tail_of(
+    family: Family, levels: Magnitudes, seen: Histogram, most: float, before: Looked | None = None
+) -> tuple[float, Magnitudes | None]:
+    """The largest size of nearly all rows, 0 if they differ, and sizes with a tail beside it if there is one.
+
+    Parameters
+    ----------
+    family : Family
+    levels : Magnitudes
+        Sizes that the histogram shows.
+    seen : Histogram
+    most : float
+        The largest possible size.
+    before : Looked, optional
+        What was seen at first.
+    """
+    counts = levels.share * seen.n
+    bulk = bulk_of(counts, levels.size, seen.n, before)
+    return bulk, with_tail_beside(counts, levels.size, seen, bulk, most, EVENT * may_be_none(family))
 
 
 def hidden_share(seen: Histogram) -> float:

@@ -11,9 +11,9 @@ from dpregress.accounting import GDP
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.models import Family
 from dpregress.queries import Ask, ResidualHistogram
-from dpregress.solvers.glm.rare_counts import EVENT, may_be_none, with_events
+from dpregress.solvers.glm.rare_counts import may_be_none, tail_of, with_events
 from dpregress.solvers.glm.surrogate_model import FamilyModel, SurrogateModel
-from dpregress.solvers.shared.likely_tail import FAR, Looked, all_the_same, bulk_of, with_tail_beside
+from dpregress.solvers.shared.likely_tail import FAR, Looked, all_the_same
 from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
 from dpregress.solvers.shared.truncation import Truncation
 
@@ -38,9 +38,7 @@ def released_sizes(
     """
     seen = ask(ResidualHistogram(space, family, coef, EDGES), spend)
     levels = Magnitudes.of_histogram(seen, pooled=pooled)
-    counts = levels.share * seen.n
-    bulk = bulk_of(counts, levels.size, seen.n, before)
-    longer = with_tail_beside(counts, levels.size, seen, bulk, most, EVENT * may_be_none(family))
+    bulk, longer = tail_of(family, levels, seen, most, before)
     if longer is not None:
         return Looked(longer, bulk, tail=True)
     if before is not None and before.tail:
