@@ -22,6 +22,7 @@ from dpregress.solvers.glm.cut_off import ClassCut
 from dpregress.solvers.glm.score_loop import Clipped
 from dpregress.solvers.glm.surrogate_model import FamilyModel
 from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.shared.public_fit import LabelledRows
 from dpregress.solvers.shared.radius_plan import TOLERATED
 from dpregress.solvers.shared.surrogate import SurrogateRows
 from dpregress.solvers.shared.truncation import ResidualTruncation, Truncation
@@ -50,7 +51,15 @@ _LEAST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class BinaryModel(FamilyModel):
-    """A response in {0, 1}, with scores of shortened rows."""
+    """A response in {0, 1}, with scores of shortened rows.
+
+    Attributes
+    ----------
+    labelled : LabelledRows, optional
+        Public rows with responses.
+    """
+
+    labelled: LabelledRows | None = None
 
     @property
     def furthest(self) -> float:
@@ -68,7 +77,9 @@ class BinaryModel(FamilyModel):
     def whole(self) -> WholeBinaryModel:
         """The same on rows that are whole, but for the farthest."""
         model = self._with(self.rows.whole(_REACH))
-        return WholeBinaryModel(model.family, model.space, model.rows, model.gram, model.n, model.gram_variance)
+        return WholeBinaryModel(
+            model.family, model.space, model.rows, model.gram, model.n, model.gram_variance, model.labelled
+        )
 
     def _with(self, rows: SurrogateRows) -> BinaryModel:
         return replace(self, rows=rows, gram=self.gram + rows.second - self.rows.second)
@@ -138,6 +149,8 @@ class WholeBinaryModel(BinaryModel):
         within = np.maximum(sizes.quantiles(_WITHIN), _SHORTEST * longest)  # gradients of rows of zeros are no clips
         clips = np.append(np.unique(within), longest * _BEYOND)
         cut = np.array([sizes.cut(clip) for clip in clips.tolist()])
+        if (seen := self._seen(coef)) is not None:
+            cut = np.maximum(cut, [seen.cut(clip) for clip in clips.tolist()])
         kept = np.array([self._kept(coef, clip, whole) for clip in clips.tolist()])
         loss = ((noise * clips) ** 2 + cut**2 / self.space.order) / kept**2
         least, information = float(loss.min()), float(np.mean(whole))
@@ -145,6 +158,14 @@ class WholeBinaryModel(BinaryModel):
         allowed = np.where(clips > longest, TOLERATED * information / self.n, free)
         allowed = np.minimum(allowed, np.sqrt(least * allowed))  # so that noise falls as the budget rises
         return float(clips[loss <= least + allowed].max())
+
+    def _seen(self, coef: Vector) -> Magnitudes | None:
+        """Sizes of the gradients of labelled public rows."""
+        if self.labelled is None:
+            return None
+        x = self.labelled.x
+        norms = np.minimum(np.linalg.norm(x, axis=1), _REACH * self.space.radius)
+        return Magnitudes.of_sample(norms * (self.labelled.y - self.family.mean(x @ coef)))
 
     def _deviance(self, coef: Vector) -> float:
         """The mean deviance that is expected."""

@@ -395,7 +395,7 @@ class ScoreSteps(FactSolver):
     ) -> FamilyModel:
         common = self.family, space, rows, mixed.matrix, self.facts.n, mixed.variance
         if levels is None:
-            model = BinaryModel(*common)
+            model = BinaryModel(*common, labelled)
             known = self._whole and rows.complete(_MISSED * space.radius**2, mixed.floor)
             return model.whole if known else model
         return SurrogateModel(*common, levels, labelled)

@@ -9,8 +9,13 @@ about the squared prediction ``q`` in variances of eta, the slopes are multiplie
 
 .. math:: t = \frac{n + \sum q F}{n + \sum q (F + M)},
 
-which minimises the squared error if a response is either as predicted or the mean. Votes for the mean that noise
-explains do not count.
+which minimises the squared error if a response is either as predicted or the mean. That costs all other rows, so that
+predictions are rather kept within ``5 t`` deviations of their mean, and t is closer to 1, where that leaves less error.
+Votes for the mean that noise explains do not count.
+
+Where nobody votes, predictions go twice as far from their mean as those of normal rows, or as far as the tail of the
+public rows goes, unless one of these is far and nothing says that its response does not follow: a code for a missing
+value, such as 9999, would else be predicted as if it were measured.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from scipy.linalg import null_space
 
 from dpregress.accounting import GDP, split
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
+from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, FarVotes, ShortenedRows, noise_in_mean
 
 #: A row is far at so many times the root mean squared norm. If this share of all rows is, they are to stand out by so
@@ -33,8 +39,9 @@ _LEAST, _MOST, _FEWEST = 0.005, 0.05, 0.001
 #: Predictions vote from so many of their standard deviations on; those so many times as far out are counted apart.
 #: Their squares, in variances.
 _VOTING, _FARTHER, _SQUARES = 5.0, 2.0, np.array([50.0, 900.0])
-#: Votes for the mean are believed beyond so many noise deviations. Half of the far rows are to stand out by more.
-_BELIEVED, _CLEAR = 4.0, 10.0
+#: Votes for the mean are believed beyond so many noise deviations. Half of the far rows are to stand out by more, or by
+#: as many as say which votes are more; those for the mean are if they are by so many.
+_BELIEVED, _CLEAR, _TELLING, _MORE = 4.0, 10.0, 1.25, 0.5
 #: The largest share of votes: of mu^2 if public rows are far, of the last step if private ones are; and the share of
 #: the last step for the wider remainder.
 _OF_ALL, _OF_STEP, _WIDER = 0.3, 2 / 3, 1 / 6
@@ -42,16 +49,22 @@ _OF_ALL, _OF_STEP, _WIDER = 0.3, 2 / 3, 1 / 6
 _NEGLIGIBLE = 1e-6
 #: A standard deviation of predictions, relative to the coefficients, below which they are rounding.
 _ROUNDING = 1e-9
+#: Predictions that no votes confirm go so many times as far from their mean as the farthest normal number.
+_BEYOND = 2.0
+#: Public rows that tell the tail of predictions.
+_ENOUGH = 100
+
+Bounds = tuple[float, float]
 
 
 class Kept(NamedTuple):
-    """What is kept of the last step where there are far rows: for :func:`rescaling`, and for the wider remainder."""
+    """What is kept of the last step where there are far rows: for :func:`confirmed`, and for the wider remainder."""
 
     votes: GDP
     wider: GDP
 
 
-def far_share(n: int, budget: GDP, public: float = 0.0) -> float:
+def far_share(n: int, budget: GDP, public: float = 0.0, *, labelled: bool = False) -> float:
     """The share of mu^2 that tells of far rows: of their votes if public rows are far, else of their number.
 
     0 where noise would hide them.
@@ -62,17 +75,19 @@ def far_share(n: int, budget: GDP, public: float = 0.0) -> float:
     budget : GDP
     public : float
         The share of far rows among public ones.
+    labelled : bool
+        Whether their responses say whether they follow.
     """
     if public >= _RARE:
-        return _votes_share(public * n, budget, _OF_ALL)
+        return _votes_share(public * n, budget, _OF_ALL, _BELIEVED if labelled else _TELLING)
     share = (_SURE / (_RARE * n * budget.mu)) ** 2
     return min(max(share, _LEAST), _MOST) if share <= 4 * _MOST else 0.0
 
 
-def _votes_share(far: float, budget: GDP, most: float) -> float:
+def _votes_share(far: float, budget: GDP, most: float, least: float = _TELLING) -> float:
     """The share of a budget with which the votes of half of so many far rows stand out; 0 if they do not."""
     noise = noise_in_mean(FarVotes.largest_change(), budget, 1) / (far / 2)
-    return min((_CLEAR * noise) ** 2, most) if (_BELIEVED * noise) ** 2 <= most else 0.0
+    return min((_CLEAR * noise) ** 2, most) if (least * noise) ** 2 <= most else 0.0
 
 
 def held_back(
@@ -112,8 +127,26 @@ def held_back(
     return left, Kept(*kept)
 
 
-def rescaling(ask: Ask, space: WhitenedSpace, coef: Vector, gram: Matrix, spend: GDP) -> Vector:
-    """The move along the fit's own slopes to the factor in [0, 1] that predicts best; 0 if noise explains it.
+class Confirmed(NamedTuple):
+    """What votes leave of a fit.
+
+    Attributes
+    ----------
+    unlimited : ndarray of shape (p,)
+        The move along the fit's own slopes that predicts best without a limit: estimates follow it.
+    move : ndarray of shape (p,)
+        The same with the limit: predictions follow it.
+    farthest : float
+        Predictions are kept within so much of their mean.
+    """
+
+    unlimited: Vector
+    move: Vector
+    farthest: float
+
+
+def confirmed(ask: Ask, space: WhitenedSpace, coef: Vector, gram: Matrix, spend: GDP) -> Confirmed:
+    """The factor of the slopes in [0, 1], and the reach of predictions, that predict best by the votes.
 
     Parameters
     ----------
@@ -124,10 +157,6 @@ def rescaling(ask: Ask, space: WhitenedSpace, coef: Vector, gram: Matrix, spend:
     gram : ndarray of shape (p, p)
         Of the rows within the radius.
     spend : GDP
-
-    Returns
-    -------
-    move : ndarray of shape (p,)
     """
     slopes = _about_the_mean(space, coef, gram)
     size = math.sqrt(max(float(slopes @ gram @ slopes), 0.0))
@@ -138,11 +167,93 @@ def rescaling(ask: Ask, space: WhitenedSpace, coef: Vector, gram: Matrix, spend:
     stretched = space.rewhitened(turn, _VOTING)
     query = FarVotes(stretched, np.asarray(np.linalg.solve(turn.T, coef)), size, _FARTHER)
     votes = ask(query, spend)
-    fit, mean = np.maximum(votes.total[1::2], 0), votes.total[2::2]
-    mean = np.where(mean > _BELIEVED * query.noise(spend, 1), mean, 0.0)
+    fit, mean = votes.total[1::2], votes.total[2::2]
+    noise, far = query.noise(spend, 1), np.sqrt(_SQUARES)
+    against = float(far @ (mean - fit)) > _MORE * noise * math.sqrt(2 * float(_SQUARES.sum()))
+    fit, mean, nothing = np.maximum(fit, 0), np.where(mean > _BELIEVED * noise, mean, 0.0), np.zeros_like(coef)
+    if flat or not mean.any():
+        return Confirmed(nothing, nothing, _VOTING * size if against and not flat else math.inf)
     rows = max(float(votes.total.sum()), 1.0)  # n may be a sum of survey weights
-    factor = (rows + _SQUARES @ fit) / (rows + _SQUARES @ (fit + mean))
-    return np.zeros_like(coef) if flat else np.asarray((factor - 1) * slopes)
+    plain = float((rows + _SQUARES @ fit) / (rows + _SQUARES @ (fit + mean)))
+    factor, deviations = _least_error(plain, rows, fit, mean)
+    return Confirmed(np.asarray((plain - 1) * slopes), np.asarray((factor - 1) * slopes), deviations * size)
+
+
+def _least_error(plain: float, rows: float, fit: Vector, mean: Vector) -> tuple[float, float]:
+    """The factor of predictions, and their reach in deviations: the plain one, or a limit if that has less error."""
+    far = np.sqrt(_SQUARES)
+    limited = min((rows + _VOTING * far @ fit) / (rows + _VOTING**2 * (fit + mean).sum()), 1.0)
+
+    def error(factor: float, moved: Vector) -> float:
+        return float(rows * (1 - factor) ** 2 + fit @ (far - factor * moved) ** 2 + mean @ (factor * moved) ** 2)
+
+    if error(limited, np.full(len(far), _VOTING)) < error(plain, far):
+        return limited, _VOTING * limited
+    return plain, math.inf
+
+
+def confirmed_reach(
+    facts: PublicFacts, space: WhitenedSpace, coef: Vector, gram: Matrix, votes: Confirmed | None, bounds: Bounds
+) -> Bounds:
+    """What predictions are kept between: these bounds of the response, and what votes or public rows confirm.
+
+    Parameters
+    ----------
+    facts : PublicFacts
+    space : WhitenedSpace
+        With its response.
+    coef : ndarray of shape (p,)
+        Whitened.
+    gram : ndarray of shape (p, p)
+        Of the rows within the radius.
+    votes : Confirmed or None
+    bounds : (float, float)
+    """
+    public = facts.public
+    if votes is None and (public is None or public.rows is None):
+        return bounds
+    assert space.response is not None
+    slopes = _about_the_mean(space, coef, gram)
+    if votes is not None:
+        farthest = votes.farthest
+    else:
+        assert public is not None
+        assert public.rows is not None
+        rows, labels = space.whiten(public.rows), facts.trusted_labels
+        residuals = None if labels is None else labels - space.response.centre - rows @ coef
+        farthest = _unconfirmed(rows, slopes, float(slopes @ gram @ slopes), residuals, facts.n)
+    mean = space.response.centre + (float(space.mean_row(gram) @ coef) if space.intercept else 0.0)
+    return float(max(mean - farthest, bounds[0])), float(min(mean + farthest, bounds[1]))
+
+
+def _unconfirmed(rows: Matrix, slopes: Vector, variance: float, residuals: Vector | None, n: int) -> float:
+    """How far from their mean predictions are kept that no votes confirm, by whitened public rows.
+
+    That is ``_BEYOND`` times as far as the farthest of n normal numbers with their variance, or as far as n rows go
+    with the tail of the public rows that are not far: beyond their largest tenth, it falls as a power, whose exponent
+    is that of Hill (1975). Predictions are not limited if public rows are few, or if some are far and no residuals say
+    that most responses of these are nearer to the mean than to the fit.
+    """
+    norms, moved = np.linalg.norm(rows, axis=1), rows @ slopes
+    far = norms > _TIMES * np.median(norms)
+    if len(rows) < _ENOUGH or (far.any() and (residuals is None or _follow(residuals[far], moved[far]))):
+        return math.inf
+    usual = _BEYOND * math.sqrt(2 * math.log(max(n, 2)) * max(variance, 0.0))
+    return max(usual, _of_tail(np.abs(moved[~far]), n))
+
+
+def _follow(residuals: Vector, moved: Vector) -> bool:
+    """Whether most responses of far rows are nearer to the fit than to the mean."""
+    return bool(np.mean(np.abs(residuals) < np.abs(residuals + moved)) > 1 / 2)
+
+
+def _of_tail(sizes: Vector, n: int) -> float:
+    """The size that one of n exceeds, by the tail of these."""
+    largest = np.sort(sizes)[-max(len(sizes) // 10, 1) :]
+    if largest[0] <= 0:
+        return 0.0
+    exponent = float(np.mean(np.log(largest / largest[0])))
+    return float(largest[0] * max(n * len(largest) / len(sizes), 1.0) ** exponent)
 
 
 def _about_the_mean(space: WhitenedSpace, coef: Vector, gram: Matrix) -> Vector:

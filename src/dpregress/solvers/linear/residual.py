@@ -43,7 +43,7 @@ from dpregress.queries import (
 from dpregress.releases import ANYWHERE
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty
 from dpregress.solvers.linear.estimates import FinalScore
-from dpregress.solvers.linear.far_rows import Kept, far_share, held_back, rescaling
+from dpregress.solvers.linear.far_rows import Kept, confirmed, confirmed_reach, far_share, held_back
 from dpregress.solvers.linear.one_shot import scale_share
 from dpregress.solvers.linear.residual_plan import (
     plan_labelled,
@@ -147,7 +147,9 @@ class Residual(FactSolver):
         noise = score_noise(space, self.norms.median, budget, facts.n)
         self._clear = self.labelled or facts.start.refinements > 0 or noise > _DROWNS
         self._squares = meat_share(facts.n, space.order, budget) if robust else 0.0
-        self._far = far_share(facts.n, budget, self.far_public) if space.order > space.intercept else 0.0
+        self._far = (space.order > space.intercept) * far_share(
+            facts.n, budget, self.far_public, labelled=self.labelled
+        )
         shares, steps = self._labelled_shares() if self.labelled else self._shares(budget, noise)
         self._spend, self._steps = allocate_budget(budget, shares, steps)
         self.squares = space.order if self._squares else 0
@@ -328,8 +330,8 @@ class Residual(FactSolver):
             posterior = prior.after(taken)
             coef = posterior.coef
         spread, vary = self._dispersion(sizes.levels, space), start.shows_others(seen)
-        solution = self._finished(ask, found, posterior, told, sizes.levels, clip, spread, kept, identified=vary)
-        return replace(solution, reach=ANYWHERE) if beyond else solution
+        last = posterior, told, sizes.levels, clip, spread, kept
+        return self._finished(ask, found, *last, identified=vary, beyond=beyond)
 
     # ------------------------------------------------------------------ what both share
 
@@ -380,30 +382,21 @@ class Residual(FactSolver):
         return float(np.mean(np.minimum(1.0, space.radius / self.norms.sample) ** 2))
 
     def _finished(
-        self,
-        ask: Ask,
-        found: _Found,
-        posterior: Posterior,
-        told: Sequence[LinearScore],
-        levels: Magnitudes,
-        clip: float,
-        dispersion: float,
-        kept: Kept | None,
-        before: Posterior | None = None,
-        *,
-        identified: bool = True,
-    ) -> Solution:
+        self, ask: Ask, found: _Found, posterior: Posterior, told: Sequence[LinearScore], levels: Magnitudes,
+        clip: float, dispersion: float, kept: Kept | None, before: Posterior | None = None,
+        *, identified: bool = True, beyond: bool = False,
+    ) -> Solution:  # fmt: skip
         """Release the second moment of scores, and update the intercept by the released mean residual.
 
-        ``before`` is what labels tell before the first step, ``identified`` whether responses are known to vary.
+        ``before`` is what labels tell before the first step, ``identified`` whether responses are known to vary, and
+        ``beyond`` whether many are beyond their bounds.
         """
         space, mixed, coef, n = found.scores.space, found.scores.mixed, posterior.coef, self.facts.n
         way = Way(coef - told[0].asked, posterior.known)
         hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema, way)
-        if kept is not None:  # what far rows say otherwise is as much as the coefficients may be off
-            move = rescaling(ask, space, coef, mixed.matrix, kept.votes)
-            coef, hidden = coef + move, hidden + np.outer(move, move)
-        covariance = posterior.known
+        votes = None if kept is None else confirmed(ask, space, coef, mixed.matrix, kept.votes)
+        if votes is not None:  # what far rows say otherwise is as much as the coefficients may be off
+            coef, hidden = coef + votes.unlimited, hidden + np.outer(votes.unlimited, votes.unlimited)
         final = FinalScore(found.scores, coef, told[-1].asked, clip, levels, dispersion, self._mean_weight(space))
         spend, mean, remainder = self._spend.get("remainder"), self._spend.get("mean"), None
         if spend is not None:
@@ -412,14 +405,17 @@ class Residual(FactSolver):
         meat = final.meat(ask, query, self._spend.get("squares"), n)
         equation = None if mean is None else final.mean_residual(ask, mean, n)
         result = final.estimates(told, meat, equation, hidden, n, remainder, identified=identified)
-        if remainder is not None and kept is None:  # far rows are predicted by their votes
+        if remainder is not None and votes is None:  # far rows are predicted by their votes
             coef = coef + replace(remainder, wide=None).move(coef, penalty=self._penalty(space)).value
         if equation is not None:
-            coef = coef + final.moved(equation, covariance, before) * space.constant
+            coef = coef + final.moved(equation, posterior.known, before) * space.constant
+        coef = coef if votes is None else coef + (votes.move - votes.unlimited)
         sampling = dispersion / n * np.linalg.inv(mixed.matrix)
-        uncertainty = Uncertainty(posterior.privacy, sampling + covariance + hidden)
-        system, reach = self._system(space, mixed.matrix), self.facts.credible_bounds or ANYWHERE
-        return Solution(coef, system, space, None, uncertainty, result, reach=reach)
+        uncertainty = Uncertainty(posterior.privacy, sampling + posterior.known + hidden)
+        bounds = ANYWHERE if beyond else self.facts.credible_bounds or ANYWHERE
+        reach = confirmed_reach(self.facts, space, coef, mixed.matrix, votes, bounds)
+        limits, system = None if reach == bounds else bounds, self._system(space, mixed.matrix)
+        return Solution(coef, system, space, None, uncertainty, result, reach=reach, limits=limits)
 
     def _range(self, levels: Magnitudes) -> float:
         """Half the range of the response: declared, that of public labels, or of the residuals seen."""
