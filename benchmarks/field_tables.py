@@ -1,7 +1,7 @@
 """Tables as practice has them, each with one thing that has misled fits: public rows, bounds or tails.
 
     python -m benchmarks.field_tables [--tables days,visits,grams,limit,floor,heavy,cauchy,claims,events,
-                                                terrain]
+                                                terrain,codes]
                                       [--epsilons .1,.3,1,3] [--public labelled,unlabelled,schema] [--repeats 6]
                                       [--jobs 2] [--out rows.csv]
 
@@ -19,6 +19,7 @@ the mean of the private rows for everybody, which is not private. Rows have the 
 - claims: counts up to 12, seven of eight of which are 0.
 - events: two classes, one row of 60 being of the second.
 - terrain: a linear response and 40 rare indicators, declared as numbers, that follow ten other columns.
+- codes: a linear response; four of a thousand values of a column are 9999, the code of one that is missing.
 """
 
 from __future__ import annotations
@@ -143,6 +144,14 @@ def _terrain(rng: Random, n: int, public: bool) -> Columns:  # noqa: ARG001
     return {**columns, **{f"soil{place}": (soil == place).astype(float) for place in range(40)}, "y": y}
 
 
+def _codes(rng: Random, n: int, public: bool) -> Columns:  # noqa: ARG001
+    age, pressure, level = rng.normal(50, 15, n), rng.normal(130, 18, n), rng.normal(200, 35, n)
+    smokes = (rng.random(n) < 0.2).astype(float)
+    y = 40 + 0.24 * age + 0.12 * pressure + 0.06 * level + 5 * smokes + 6 * rng.normal(size=n)
+    level = np.where(rng.random(n) < 0.004, 9_999.0, level)
+    return {"age": age.clip(18, 99), "pressure": pressure, "level": level, "smokes": smokes, "y": y}
+
+
 TABLES = {
     "days": FieldTable("gaussian", 20_000, 60, _days, {"day": (0, 1_000), "x": (0, 200), "y": (-50, 300)}),
     "visits": FieldTable("poisson", 10_000, 100, _visits, {"year": (1_990, 2_030), "x": (-6, 6), "y": (0, 60)}),
@@ -177,6 +186,13 @@ TABLES = {
             **{f"soil{place}": (0, 1) for place in range(40)},
             "y": (-20, 20),
         },
+    ),
+    "codes": FieldTable(
+        "gaussian",
+        20_000,
+        200,
+        _codes,
+        {"age": (18, 110), "pressure": (0, 9_999), "level": (0, 9_999), "smokes": (0, 1), "y": (0, 300)},
     ),
 }
 

@@ -173,6 +173,8 @@ class DPRidge(RegressorMixin, CentralModel):
     def predict(self, X: ArrayLike, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
         """``X coef + intercept``, of shape (m,), within ``coefficients_.reach``: the declared bounds of the response.
 
+        Of rows far from all others it is less if released votes or public rows say so; intervals are not limited.
+
         Parameters
         ----------
         X : array-like or table of shape (m, d)

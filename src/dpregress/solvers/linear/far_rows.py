@@ -41,7 +41,7 @@ _LEAST, _MOST, _FEWEST = 0.005, 0.05, 0.001
 _VOTING, _FARTHER, _SQUARES = 5.0, 2.0, np.array([50.0, 900.0])
 #: Votes for the mean are believed beyond so many noise deviations. Half of the far rows are to stand out by more, or by
 #: as many as say which votes are more; those for the mean are if they are by so many.
-_BELIEVED, _CLEAR, _TELLING, _MORE = 4.0, 10.0, 1.25, 0.5
+_BELIEVED, _CLEAR, _TELLING, _MORE = 4.0, 10.0, 1.25, 1.0
 #: The largest share of votes: of mu^2 if public rows are far, of the last step if private ones are; and the share of
 #: the last step for the wider remainder.
 _OF_ALL, _OF_STEP, _WIDER = 0.3, 2 / 3, 1 / 6
@@ -230,16 +230,15 @@ def _unconfirmed(rows: Matrix, slopes: Vector, variance: float, residuals: Vecto
     """How far from their mean predictions are kept that no votes confirm, by whitened public rows.
 
     That is ``_BEYOND`` times as far as the farthest of n normal numbers with their variance, or as far as n rows go
-    with the tail of the public rows that are not far: beyond their largest tenth, it falls as a power, whose exponent
-    is that of Hill (1975). Predictions are not limited if public rows are few, or if some are far and no residuals say
-    that most responses of these are nearer to the mean than to the fit.
+    with the tail of the public rows: beyond their largest tenth, it falls as a power, whose exponent is that of Hill
+    (1975). Predictions are not limited if public rows are few, or if the predictions of some are as far as those that
+    vote, and no residuals say that most of their responses are nearer to the mean than to the fit.
     """
-    norms, moved = np.linalg.norm(rows, axis=1), rows @ slopes
-    far = norms > _TIMES * np.median(norms)
+    moved, deviation = rows @ slopes, math.sqrt(max(variance, 0.0))
+    far = np.abs(moved) > _VOTING * deviation
     if len(rows) < _ENOUGH or (far.any() and (residuals is None or _follow(residuals[far], moved[far]))):
         return math.inf
-    usual = _BEYOND * math.sqrt(2 * math.log(max(n, 2)) * max(variance, 0.0))
-    return max(usual, _of_tail(np.abs(moved[~far]), n))
+    return max(_BEYOND * math.sqrt(2 * math.log(max(n, 2))) * deviation, _of_tail(np.abs(moved[~far]), n))
 
 
 def _follow(residuals: Vector, moved: Vector) -> bool:
