@@ -10,6 +10,7 @@ import pytest
 from dpregress.coordinates import Vector
 from dpregress.models import BinomialFamily
 from dpregress.solvers.glm.binary_model import WholeBinaryModel
+from dpregress.solvers.shared.public_fit import LabelledRows
 from tests.solvers.shared.test_explained import ORDER, surrogates
 
 N = 10_000
@@ -65,3 +66,20 @@ def test_noise_falls_with_the_budget_and_without_it_nothing_is_clipped(seed: int
     assert np.all(np.diff(clips) >= 0)
     assert np.all(np.diff(np.array(clips) / budgets) <= 1e-12)
     assert model.best_clip(COEF, 1e-12) > outcomes(model)[0].max()
+
+
+def test_labels_that_the_model_does_not_expect_have_a_wider_clip() -> None:
+    """Those that follow it change little: their sizes are a sample of what it expects. Deterministic, one table."""
+    model, rng = model_of(0), np.random.default_rng(0)
+    model = replace(model, space=replace(model.space, radius=np.inf))
+    x, mean = model.rows.x, model.mean(COEF)
+    expected = (rng.random(len(x)) < mean).astype(float)
+    against = np.where(np.linalg.norm(x, axis=1) > 3, mean < 0.5, expected).astype(float)
+
+    def clip(labels: Vector) -> float:
+        weight, offset = np.ones(len(x)), np.zeros(len(x))
+        return replace(model, labelled=LabelledRows(x, weight, offset, labels)).best_clip(COEF, 0.03)
+
+    plain = model.best_clip(COEF, 0.03)
+    assert 0.8 * plain < clip(expected) < 1.3 * plain
+    assert clip(against) > 1.3 * plain
