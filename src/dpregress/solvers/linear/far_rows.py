@@ -39,8 +39,8 @@ _LEAST, _MOST, _FEWEST = 0.005, 0.05, 0.001
 #: Predictions vote from so many of their standard deviations on; those so many times as far out are counted apart.
 #: Their squares, in variances.
 _VOTING, _FARTHER, _SQUARES = 5.0, 2.0, np.array([50.0, 900.0])
-#: Votes for the mean are believed beyond so many noise deviations. Half of the far rows are to stand out by more, or by
-#: as many as say which votes are more; those for the mean are if they are by so many.
+#: Votes for the mean are believed beyond so many noise deviations. Half of the far rows are to stand out by more, or at
+#: least by so many that they say which votes are more. Votes for the mean limit predictions if they are more by these.
 _BELIEVED, _CLEAR, _TELLING, _MORE = 4.0, 10.0, 1.25, 1.0
 #: The largest share of votes: of mu^2 if public rows are far, of the last step if private ones are; and the share of
 #: the last step for the wider remainder.
