@@ -234,15 +234,18 @@ def test_public_rows_tell_how_far_predictions_go(follows: bool) -> None:
     space = WhitenedSpace(("a", "b", "c"), np.eye(3), 2.0, np.zeros(3)).with_response(ResponseScale("y"))
     known = np.array([2.0, 0.0, 0.0]), np.eye(3), None, (-1e9, 1e9)
 
-    def reach(rows: np.ndarray, labels: np.ndarray | None) -> float:
-        facts = SimpleNamespace(public=SimpleNamespace(rows=rows), trusted_labels=labels, n=10_000)
-        low, high = far_rows.confirmed_reach(facts, space, *known)  # type: ignore[arg-type]
+    def reach(rows: np.ndarray, labels: np.ndarray | None, *, counted: bool = True) -> float:
+        facts = SimpleNamespace(
+            public=SimpleNamespace(rows=rows), trusted_labels=labels, n=10_000, response_bounds=(-1e9, 1e9)
+        )
+        low, high = far_rows.confirmed_reach(facts, space, *known, counted=counted)  # type: ignore[arg-type]
         assert low == -high
         return high
 
     assert 2 * 2 * np.sqrt(2 * np.log(10_000)) <= reach(x, None) < 40
     assert reach(x, 2 * x[:, 0]) == reach(x, None)
     assert reach(x[:50], None) == 1e9
+    assert reach(x, None, counted=False) == 1e9
     far = np.vstack([x, [30.0, 0.0, 0.0]])
     assert reach(far, None) == 1e9
     assert (reach(far, np.append(2 * x[:, 0], 60.0 if follows else 0.0)) == 1e9) == follows

@@ -13,9 +13,9 @@ which minimises the squared error if a response is either as predicted or the me
 predictions are rather kept within ``5 t`` deviations of their mean, and t is closer to 1, where that leaves less error.
 Votes for the mean that noise explains do not count.
 
-Where nobody votes, predictions go twice as far from their mean as those of normal rows, or as far as the tail of the
-public rows goes, unless one of these is far and nothing says that its response does not follow: a code for a missing
-value, such as 9999, would else be predicted as if it were measured.
+Where far rows are too few to vote, predictions go twice as far from their mean as those of normal rows, or as far as
+the tail of the public rows goes, unless one of these is far and nothing says that its response does not follow: a code
+for a missing value, such as 9999, would else be predicted as if it were measured.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from dpregress.accounting import GDP, split
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, FarVotes, ShortenedRows, noise_in_mean
+from dpregress.releases import ANYWHERE
 
 #: A row is far at so many times the root mean squared norm. If this share of all rows is, they are to stand out by so
 #: many noise deviations; if twice the share is, at least at the largest cost.
@@ -193,9 +194,12 @@ def _least_error(plain: float, rows: float, fit: Vector, mean: Vector) -> tuple[
 
 
 def confirmed_reach(
-    facts: PublicFacts, space: WhitenedSpace, coef: Vector, gram: Matrix, votes: Confirmed | None, bounds: Bounds
-) -> Bounds:
+    facts: PublicFacts, space: WhitenedSpace, coef: Vector, gram: Matrix, votes: Confirmed | None,
+    bounds: Bounds | None, *, counted: bool,
+) -> Bounds:  # fmt: skip
     """What predictions are kept between: these bounds of the response, and what votes or public rows confirm.
+
+    Public rows say nothing where no count says that few private ones are far, or declared bounds are contradicted.
 
     Parameters
     ----------
@@ -207,36 +211,37 @@ def confirmed_reach(
     gram : ndarray of shape (p, p)
         Of the rows within the radius.
     votes : Confirmed or None
-    bounds : (float, float)
+    bounds : (float, float) or None
+        Those that are believed.
+    counted : bool
+        Whether far rows were counted.
     """
-    public = facts.public
-    if votes is None and (public is None or public.rows is None):
-        return bounds
     assert space.response is not None
-    slopes = _about_the_mean(space, coef, gram)
+    rows = None if facts.public is None else facts.public.rows
+    low, high = bounds or ANYWHERE
     if votes is not None:
         farthest = votes.farthest
+    elif rows is None or not counted or (bounds is None and facts.response_bounds is not None):
+        return low, high
     else:
-        assert public is not None
-        assert public.rows is not None
-        rows, labels = space.whiten(public.rows), facts.trusted_labels
-        residuals = None if labels is None else labels - space.response.centre - rows @ coef
-        farthest = _unconfirmed(rows, slopes, float(slopes @ gram @ slopes), residuals, facts.n)
+        slopes, x, labels = _about_the_mean(space, coef, gram), space.whiten(rows), facts.trusted_labels
+        residuals = None if labels is None else labels - space.response.centre - x @ coef
+        farthest = _unconfirmed(x @ slopes, float(slopes @ gram @ slopes), residuals, facts.n)
     mean = space.response.centre + (float(space.mean_row(gram) @ coef) if space.intercept else 0.0)
-    return float(max(mean - farthest, bounds[0])), float(min(mean + farthest, bounds[1]))
+    return float(max(mean - farthest, low)), float(min(mean + farthest, high))
 
 
-def _unconfirmed(rows: Matrix, slopes: Vector, variance: float, residuals: Vector | None, n: int) -> float:
-    """How far from their mean predictions are kept that no votes confirm, by whitened public rows.
+def _unconfirmed(moved: Vector, variance: float, residuals: Vector | None, n: int) -> float:
+    """How far from their mean predictions are kept that no votes confirm, by those of public rows.
 
     That is ``_BEYOND`` times as far as the farthest of n normal numbers with their variance, or as far as n rows go
     with the tail of the public rows: beyond their largest tenth, it falls as a power, whose exponent is that of Hill
     (1975). Predictions are not limited if public rows are few, or if the predictions of some are as far as those that
     vote, and no residuals say that most of their responses are nearer to the mean than to the fit.
     """
-    moved, deviation = rows @ slopes, math.sqrt(max(variance, 0.0))
+    deviation = math.sqrt(max(variance, 0.0))
     far = np.abs(moved) > _VOTING * deviation
-    if len(rows) < _ENOUGH or (far.any() and (residuals is None or _follow(residuals[far], moved[far]))):
+    if len(moved) < _ENOUGH or (far.any() and (residuals is None or _follow(residuals[far], moved[far]))):
         return math.inf
     return max(_BEYOND * math.sqrt(2 * math.log(max(n, 2))) * deviation, _of_tail(np.abs(moved[~far]), n))
 

@@ -412,9 +412,10 @@ class Residual(FactSolver):
         coef = coef if votes is None else coef + (votes.move - votes.unlimited)
         sampling = dispersion / n * np.linalg.inv(mixed.matrix)
         uncertainty = Uncertainty(posterior.privacy, sampling + posterior.known + hidden)
-        bounds = ANYWHERE if beyond else self.facts.credible_bounds or ANYWHERE
-        reach = confirmed_reach(self.facts, space, coef, mixed.matrix, votes, bounds)
-        limits, system = None if reach == bounds else bounds, self._system(space, mixed.matrix)
+        bounds = None if beyond else self.facts.credible_bounds
+        reach = confirmed_reach(self.facts, space, coef, mixed.matrix, votes, bounds, counted="far" in self._spend)
+        limits = None if reach == (bounds or ANYWHERE) else bounds or ANYWHERE
+        system = self._system(space, mixed.matrix)
         return Solution(coef, system, space, None, uncertainty, result, reach=reach, limits=limits)
 
     def _range(self, levels: Magnitudes) -> float:
