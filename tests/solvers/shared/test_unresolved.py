@@ -8,7 +8,7 @@ import pytest
 from dpregress import Numeric, Schema
 from dpregress.coordinates import WhitenedSpace
 from dpregress.solvers.shared.gram import MixedGram
-from dpregress.solvers.shared.unresolved import Way, unresolved_covariance
+from dpregress.solvers.shared.unresolved import Way, unidentified_directions, unresolved_covariance
 
 FLOOR, REACH, RADIUS = 0.05, 6.0, 4.0
 
@@ -46,7 +46,8 @@ def test_each_step_leaves_a_share_along_a_resolved_direction(steps: int, seed: i
 
 @pytest.mark.parametrize("went", [0.0, 0.3, 1e6])
 def test_steps_tell_how_far_they_had_to_go_where_noise_is_small(went: float, seed: int) -> None:
-    """What they went and three standard deviations, over ``1 - e/l``, if that is less; elsewhere bounds decide."""
+    """What they went and three standard deviations, over ``1 - e/l``, if that is less; elsewhere the longer of bounds
+    and what is usual decides."""
     axes, variance = turned(seed, 3), 1e-4
     values, noise = np.array([0.06, 0.2, 1.0]), 2 * np.sqrt(3e-4)
     space = WhitenedSpace(("a", "b", "c"), np.eye(3), RADIUS, np.zeros(3))
@@ -55,7 +56,8 @@ def test_steps_tell_how_far_they_had_to_go_where_noise_is_small(went: float, see
     found = np.sqrt(np.diag(axes.T @ unresolved_covariance(space, mixed, 3, REACH, None, way) @ axes))
     bound, shares = REACH / RADIUS / 3, noise / values
     told = np.minimum(bound, (went + 0.3) / (1 - shares))
-    np.testing.assert_allclose(found, shares**3 * np.where(shares > 0.5, bound, told), rtol=1e-9)
+    usual = max(bound, np.sqrt(max(went**2 - 0.01, 0.0)))
+    np.testing.assert_allclose(found, shares**3 * np.where(shares > 0.5, usual, told), rtol=1e-9)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -79,3 +81,25 @@ def test_a_column_without_bounds_leaves_the_radius() -> None:
     for schema in (None, Schema({"a": Numeric(-2, 4), "b": Numeric()})):
         found = unresolved_covariance(space, mixed, 3, REACH, schema, untold(2))
         np.testing.assert_allclose(found, (REACH / RADIUS / 3) ** 2 * np.eye(2))
+
+
+@pytest.mark.parametrize("went", [0.0, 50.0])
+def test_a_hidden_slope_may_be_as_long_as_the_others_are(went: float, seed: int) -> None:
+    """Bounds far wider than rows would allow next to nothing: what resolved directions went decides if it is more."""
+    axes = turned(seed, 3)
+    space = WhitenedSpace(("a", "b", "c"), np.eye(3), RADIUS, np.zeros(3))
+    mixed = MixedGram.of((axes * [1e-4, 0.5, 1.0]) @ axes.T, FLOOR, 0.0)
+    way = Way(axes @ np.array([1e3, went, went]), 0.01 * np.eye(3))  # along the first one noise went, not the slope
+    found = unresolved_covariance(space, mixed, 3, REACH, None, way)
+    size = max(REACH / RADIUS / 3, np.sqrt(max(went**2 - 0.01, 0.0)))
+    np.testing.assert_allclose(found, size**2 * np.outer(axes[:, 0], axes[:, 0]), atol=1e-9)
+
+
+@pytest.mark.parametrize(("resolved", "unknown"), [(0, 20), (1, 20), (2, 18), (20, 0)])
+def test_where_next_to_nothing_is_resolved_nothing_is_identified(resolved: int, unknown: int, seed: int) -> None:
+    """Of twenty directions one alone has a slope that all others may move."""
+    axes = turned(seed, 20)
+    values = np.where(np.arange(20) < resolved, 1.0, 1e-4)
+    found = unidentified_directions(MixedGram.of((axes * values) @ axes.T, FLOOR, 0.0))
+    np.testing.assert_allclose(found @ found, found, atol=1e-9)
+    assert round(float(np.trace(found))) == unknown

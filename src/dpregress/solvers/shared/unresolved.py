@@ -18,6 +18,8 @@ _ROUNDING = 1e-9
 #: The largest ratio of noise to eigenvalue at which steps themselves tell how far they had to go, so many of their
 #: standard deviations included.
 _TELLING, _SURE = 0.5, 3.0
+#: Share of directions that have to be resolved for any to count as identified.
+_FEW = 0.1
 
 
 class Way(NamedTuple):
@@ -35,8 +37,9 @@ def unresolved_covariance(
     Where an eigenvalue was raised to the floor, as along a level that next to no row has, steps may leave all of the
     slope. Along another eigenvector, with eigenvalue l, each leaves ``e / l`` of its way at most, with e the spectral
     norm of the noise. Without data a slope is known to change the response by no more than its reach from one end of
-    the rows' range to the other. Where e is at most half of l, the steps tell how long the way was, to a share of
-    ``e / l``: what they went, and three standard deviations, over ``1 - e / l``.
+    the rows' range to the other, which says too little where bounds are far wider than rows: it may be as long as the
+    ways along directions that are resolved are in the root mean square. Where e is at most half of l, the steps tell
+    how long the way was, to a share of ``e / l``: what they went, and three standard deviations, over ``1 - e / l``.
 
     Parameters
     ----------
@@ -60,8 +63,10 @@ def unresolved_covariance(
     share = np.where(values <= mixed.floor * (1 + _ROUNDING), 1.0, np.minimum(1.0, noise / values))
     size = reach / np.maximum(_extents(space, vectors, schema), 1e-300) / _DEVIATIONS
     known = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", vectors, way.covariance, vectors), 0))
-    gone = (np.abs(vectors.T @ way.length) + _SURE * known) / np.maximum(1 - share, 1 - _TELLING)
-    size = share**steps * np.where(share <= _TELLING, np.minimum(size, gone), size)
+    along, told = np.abs(vectors.T @ way.length), share <= _TELLING
+    gone = (along + _SURE * known) / np.maximum(1 - share, 1 - _TELLING)
+    usual = np.sqrt(max(float(np.mean(along[told] ** 2 - known[told] ** 2)), 0.0)) if told.any() else 0.0
+    size = share**steps * np.where(told, np.minimum(size, gone), np.maximum(size, usual))
     return np.asarray((vectors * size**2) @ vectors.T)
 
 
@@ -81,8 +86,12 @@ def _extents(space: WhitenedSpace, vectors: Matrix, schema: Schema | None) -> Ma
 
 
 def unidentified_directions(mixed: MixedGram) -> Matrix:
-    """The projection on eigenvectors along which the Gram matrix does not exceed its noise, of shape (p, p)."""
+    """The projection on eigenvectors along which the Gram matrix does not exceed its noise, of shape (p, p).
+
+    These are all where next to none exceeds it: what the others leave out moves the slopes of the few that do.
+    """
     values, vectors = eigen(mixed.matrix)
     noise = spectral_noise(mixed.variance, len(values))
-    unknown = vectors[:, values <= max(mixed.floor * (1 + _ROUNDING), noise)]
+    hidden = values <= max(mixed.floor * (1 + _ROUNDING), noise)
+    unknown = vectors[:, hidden | (np.mean(~hidden) < _FEW)]
     return np.asarray(unknown @ unknown.T)
