@@ -53,11 +53,12 @@ def test_steps_tell_how_far_they_had_to_go_where_noise_is_small(went: float, see
     space = WhitenedSpace(("a", "b", "c"), np.eye(3), RADIUS, np.zeros(3))
     mixed = MixedGram.of((axes * values) @ axes.T, 0.01, variance)
     way = Way(went * axes.sum(axis=1), 0.01 * np.eye(3))
-    found = np.sqrt(np.diag(axes.T @ unresolved_covariance(space, mixed, 3, REACH, None, way) @ axes))
+    found = np.diag(axes.T @ unresolved_covariance(space, mixed, 3, REACH, None, way) @ axes)
     bound, shares = REACH / RADIUS / 3, noise / values
     told = np.minimum(bound, (went + 0.3) / (1 - shares))
     usual = max(bound, np.sqrt(max(went**2 - 0.01, 0.0)))
-    np.testing.assert_allclose(found, shares**3 * np.where(shares > 0.5, usual, told), rtol=1e-9)
+    expected = (shares**3 * np.where(shares > 0.5, usual, told)) ** 2
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14 * expected.max())
 
 
 @pytest.mark.parametrize("intercept", [False, True])
