@@ -1,7 +1,7 @@
 """Tables as practice has them, each with one thing that has misled fits: public rows, bounds or tails.
 
     python -m benchmarks.field_tables [--tables days,visits,grams,limit,floor,heavy,cauchy,claims,events,
-                                                terrain,codes]
+                                                terrain,codes,level]
                                       [--epsilons .1,.3,1,3] [--public labelled,unlabelled,schema] [--repeats 6]
                                       [--jobs 2] [--out rows.csv]
 
@@ -20,6 +20,7 @@ the mean of the private rows for everybody, which is not private. Rows have the 
 - events: two classes, one row of 60 being of the second.
 - terrain: a linear response and 40 rare indicators, declared as numbers, that follow ten other columns.
 - codes: a linear response; four of a thousand values of a column are 9999, the code of one that is missing.
+- level: amounts; the 60 public ones are in another currency, ten times as large.
 """
 
 from __future__ import annotations
@@ -152,6 +153,12 @@ def _codes(rng: Random, n: int, public: bool) -> Columns:  # noqa: ARG001
     return {"age": age.clip(18, 99), "pressure": pressure, "level": level, "smokes": smokes, "y": y}
 
 
+def _level(rng: Random, n: int, public: bool) -> Columns:
+    x = rng.normal(size=(n, 4))
+    mean = np.exp(5 + x @ [0.5, -0.3, 0.2, 0.0]) * (10 if public else 1)
+    return {**{f"x{place}": x[:, place] for place in range(4)}, "y": rng.gamma(1.2, mean / 1.2).clip(0.01)}
+
+
 TABLES = {
     "days": FieldTable("gaussian", 20_000, 60, _days, {"day": (0, 1_000), "x": (0, 200), "y": (-50, 300)}),
     "visits": FieldTable("poisson", 10_000, 100, _visits, {"year": (1_990, 2_030), "x": (-6, 6), "y": (0, 60)}),
@@ -193,6 +200,9 @@ TABLES = {
         200,
         _codes,
         {"age": (18, 110), "pressure": (0, 9_999), "level": (0, 9_999), "smokes": (0, 1), "y": (0, 300)},
+    ),
+    "level": FieldTable(
+        "gamma", 20_000, 60, _level, {**{f"x{place}": (-6.0, 6.0) for place in range(4)}, "y": (0.01, 1e5)}
     ),
 }
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from html import escape
 
-#: In place of the error of a coefficient about which too little is known.
-UNIDENTIFIED = "not identified"
+#: In place of the error of a coefficient about which too little is known, and in place of its estimate.
+UNIDENTIFIED, NO_ESTIMATE = "not identified", "-"
+#: Significant digits of an error, and the most of any other number.
+_OF_ERRORS, _MOST_DIGITS = 2, 6
 _MASK = "***"
 #: ``scheme://``, also with fewer slashes: a path collapses two into one, and people forget them.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/{0,3}")
@@ -103,6 +106,52 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str 
 def some_of(names: Sequence[str], most: int = 5) -> str:
     """The first of some names, with two dots for the others."""
     return ", ".join(map(plain, names[:most])) + (", .." if len(names) > most else "")
+
+
+def some_and_more(names: Sequence[str], most: int = 5) -> str:
+    """The first of some names in a sentence, and how many there are besides."""
+    return ", ".join(map(plain, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def how_many(number: int, one: str, several: str = "") -> str:
+    """How many of what: ``1 row``, ``2,000 rows``; the plural may be given.
+
+    Examples
+    --------
+    >>> from dpregress.display import how_many
+    >>> how_many(1, "other file"), how_many(2, "branch", "branches")
+    ('1 other file', '2 branches')
+    """
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
+def to_its_error(value: float, error: float | None) -> str:
+    """A number to the decimal place of the second digit of its error, if it has one; six digits at most."""
+    exact = f"{value:.{_MOST_DIGITS}g}"
+    if error is None or not (math.isfinite(error) and math.isfinite(value) and error > 0):
+        return exact
+    decimals = max(_OF_ERRORS - 1 - _magnitude(error), 0)
+    digits = decimals + 1 + (_magnitude(value) if value else 0)
+    if digits > _MOST_DIGITS:
+        return exact
+    if decimals > _MOST_DIGITS:
+        return f"{value:.{max(digits - 1, 0)}e}"
+    return f"{round(value, decimals) + 0.0:.{decimals}f}"  # no sign before a 0
+
+
+def _magnitude(value: float) -> int:
+    """The power of ten of the first digit, once the number is rounded to two."""
+    return int(f"{value:.{_OF_ERRORS - 1}e}".partition("e")[2])
+
+
+def p_value(value: float) -> str:
+    """A p-value to four decimals; smaller ones are below a bound."""
+    return "<0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+def p_equals(value: float) -> str:
+    """A p-value in a sentence: ``p = 0.0312``, or ``p < 0.0001``."""
+    return "p < 0.0001" if value < 1e-4 else f"p = {value:.4f}"
 
 
 class ShownInShort:

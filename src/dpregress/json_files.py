@@ -22,6 +22,14 @@ def finite_or_null(values: Iterable[float]) -> list[float | None]:
     return [float(value) if math.isfinite(value) else None for value in values]
 
 
+#: What is wrong with a file of this library that holds what it never writes, and the mend.
+DAMAGED = "the file is damaged, so copy it again from where it was written"
+
+
+class NotJSON(InvalidInput):
+    """A text that is no JSON, such as a part of a file."""
+
+
 def parsed(text: str) -> Any:
     """The value of a JSON text, all of whose numbers are finite float64 numbers.
 
@@ -40,7 +48,7 @@ def parsed(text: str) -> Any:
     except InvalidInput:
         raise
     except ValueError as error:
-        raise InvalidInput(f"it is not JSON: {error}") from error
+        raise NotJSON(f"it is not JSON: {error}") from error
 
 
 def _number(text: str) -> float:

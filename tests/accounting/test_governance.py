@@ -268,10 +268,13 @@ def test_what_is_left_is_what_the_ledger_still_takes(start: str) -> None:
 def test_what_is_left_is_said_at_a_delta(opened: Open) -> None:
     ledger = opened(BUDGET)
     assert "nothing spent, epsilon = 3 at delta = 1e-06 left" in ledger.describe()
+    assert "do not add up" not in ledger.describe()
     one = ApproxDP(1.0, 1e-6)
     ledger.reserve(GDP(one.gaussian_mu))
     words = describe_left(BUDGET, [charge.event for charge in ledger.charges])
     epsilon = float(words.split()[2])
+    assert ledger.describe().endswith("left (epsilons do not add up: costs are added as mu)")
+    assert repr(ledger) == f"<{type(ledger).__name__} {ledger.describe()}>"
     assert words == f"epsilon = {epsilon:g} at delta = 1e-06"
     assert words in ledger.describe()
     with pytest.raises(BudgetExceeded, match=f"ask for at most {words}"):

@@ -95,7 +95,7 @@ def test_a_budget_holds_exactly_what_it_says(opened: Open, budget: Event, event:
 )
 def test_a_refusal_says_what_is_spent_in_the_budgets_currency(opened: Open, budget: Event, words: str) -> None:
     ledger = opened(budget)
-    with pytest.raises(BudgetExceeded, match="nothing is spent"):
+    with pytest.raises(BudgetExceeded, match="of which nothing is spent"):
         ledger.reserve(GDP(20.0))
     ledger.reserve(GDP(0.1))
     with pytest.raises(BudgetExceeded, match=words):

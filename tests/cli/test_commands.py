@@ -46,7 +46,10 @@ def test_check_counts_what_would_be_mapped(tables: Path, capsys: pytest.CaptureF
     # missing, not a number, not finite, undeclared, out of bounds; the short line is a row of missing cells
     assert rows["age"] == ["1", "1", "0", "0", "1"]
     assert rows["bmi"] == ["2", "0", "1", "0", "0"]
-    assert "6 cell(s) would be mapped" in shown.out
+    assert "6 cells would be replaced" in shown.out
+    assert "1 cell beyond the declared bounds" in shown.out
+    assert "widen them from the data dictionary, never from these private rows" in shown.out
+    assert "unchanged" not in shown.out
 
 
 def test_check_of_a_clean_table(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,10 +68,10 @@ def test_check_judges_a_response(tables: Path, capsys: pytest.CaptureFixture[str
     (tables / "sick.csv").write_text("age,sick,cost\n30,well,-1\n40,ill,2\n50,dead,0\n60,,3\n")
     shown = run(capsys, "check", "sick.csv", "--target", "sick", "--family", "binomial", "--classes", "well, ill")
     assert "NOT PRIVATE" in shown.out
-    assert "2 cell(s) would be mapped" in shown.out
-    assert "weight 0" in shown.out
+    assert "2 cells would be replaced" in shown.out
+    assert "a row without a usable response is ignored" in shown.out
     shown = run(capsys, "check", "sick.csv", "--features", "age", "--target", "cost", "--family", "gamma")
-    assert "2 response(s) are impossible for the family gamma" in shown.out
+    assert "2 responses cannot come from the family gamma" in shown.out
     (tables / "levels.toml").write_text('[sick]\nlevels = ["well", "ill"]\n')
     for arguments, words in (
         (("--classes", "a,b"), "name its column with --target"),
@@ -83,7 +86,7 @@ def test_check_judges_a_response(tables: Path, capsys: pytest.CaptureFixture[str
 
 def test_public_says_how_many_rows_had_gaps(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tables / "gaps.csv").write_text("age,bmi\n30,20\n40,\n50,30\n")
-    assert "1 row(s) with missing cells" in run(capsys, "public", "gaps.csv", "-o", "m.json").out
+    assert "1 public row with missing cells was left out" in run(capsys, "public", "gaps.csv", "-o", "m.json").out
 
 
 def test_ledger_show_refuses_other_files(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:

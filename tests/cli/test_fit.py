@@ -117,7 +117,7 @@ class TestSuccess:
         assert "what is left does not cover" in refused.err
         assert not Path("c").exists()
         shown = run(capsys, "ledger", "show", "budget.db")
-        assert shown.out.count("DPRidge") == 2
+        assert shown.out.count("DPLinearRegression") == 2
 
     def test_overwrite(self, capsys: pytest.CaptureFixture[str]) -> None:
         fit(capsys, "--public", "public.csv")

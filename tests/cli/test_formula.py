@@ -98,12 +98,12 @@ class TestSuccess:
         (folder / "public.csv").write_text((folder / "public.csv").read_text() + "0,gold,50,no\n")
         done = fit(capsys, "cost ~ log(age)", "--public", "public.csv")
         assert done.code == 0, done.err
-        assert "1 public row(s) with missing cells were left out" in done.out
+        assert "1 public row with missing cells was left out" in done.out
 
     def test_ledger(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert fit(capsys, "log(cost) ~ age", "--public", "public.csv", *LEDGER).code == 0
         (charge,) = SQLiteLedger("budget.db", "d").charges
-        assert (charge.note, charge.request.formula) == ("DPRidge of log(cost)", "log(cost) ~ age")
+        assert (charge.note, charge.request.formula) == ("DPLinearRegression of log(cost)", "log(cost) ~ age")
         assert "log(cost)" in run(capsys, "ledger", "show", "budget.db").out
 
 

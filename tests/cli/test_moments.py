@@ -32,7 +32,7 @@ def test_release_once_regress_many(capsys: pytest.CaptureFixture[str]) -> None:
         assert "nothing more was spent" in done.out
     done = run(capsys, "regress", "m.json", "--target", "cost", "--path", "lasso", "--select", "best", "--out", "model")
     assert done.code == 0, done.err
-    assert "after selection" in done.out
+    assert "After selection" in done.out
     assert "Path of 100 penalties" in done.out
     assert json.loads(Path("model/model.json").read_text())["target"] == "cost"
     assert run(capsys, "predict", "model", "private.csv", "--out", "p.csv").code == 0

@@ -110,7 +110,7 @@ def test_check_says_what_each_column_becomes(tables: Path, capsys: pytest.Captur
     for words in (
         "0 to 110 years", "age=missing", "job=?", "Level '?' of 'job' is read as a missing cell",
         "outside the schema (read as numbers): bmi, cost", "not in public.csv: job, w",
-        "needs public rows with these columns: w",
+        "as features, these columns need public rows that have them: w",
     ):  # fmt: skip
         assert words in " ".join(shown.out.split()), words
 

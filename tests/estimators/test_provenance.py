@@ -20,7 +20,7 @@ from dpregress.inputs.described import published_name
         ("folder/visits.csv", "visits.csv"),
         (Path("folder") / "visits.parquet", "visits.parquet"),
         ("folder/parts/", "parts"),
-        (["a/one.csv", "a/two.csv", "a/three.csv"], "one.csv and 2 other file(s)"),
+        (["a/one.csv", "a/two.csv", "a/three.csv"], "one.csv and 2 other files"),
         ("https://ann:secret@host/visits.csv?token=abc", "visits.csv?token=***"),
         (SQLQuery("duckdb:///folder/clinic.db", "SELECT age FROM people"), "a query to clinic.db"),
         (SQLQuery("postgresql://ann:secret@host/clinic", "SELECT age FROM people"), "a query to clinic"),

@@ -40,6 +40,18 @@ def check_the_same(model: Any, folder: Path) -> str:
     return str(saved.summary())
 
 
+def test_a_damaged_file_is_said_to_be_one(tmp_path: Path) -> None:
+    DPLinearRegression(GDP(1.0), schema=BOUNDS, random_state=1).fit_table(columns()).save(tmp_path)
+    file = tmp_path / "model.json"
+    text = file.read_text()
+    file.write_text(text[:300])
+    with pytest.raises(InvalidInput, match=r"model\.json is cut short or damaged: copy it again from the folder"):
+        dpregress.load(tmp_path)
+    file.write_text(json.dumps({**json.loads(text), "n": -1}))
+    with pytest.raises(InvalidInput, match="its number of rows is invalid: the file is damaged"):
+        dpregress.load(tmp_path)
+
+
 @pytest.mark.parametrize("seeded", [False, True])
 @pytest.mark.parametrize("entry", FITS, ids=str)
 def test_every_estimator(entry: FitEntry, seeded: bool, tmp_path: Path) -> None:
@@ -99,7 +111,7 @@ def test_slopes_that_noise_hides_are_not_identified(tmp_path: Path) -> None:
     text = check_the_same(model, tmp_path)
     for name in ("x0", "x1"):
         row = next(line for line in text.splitlines() if line.startswith(name))
-        assert row.split() == [name, "0", "not", "identified"]
+        assert row.split() == [name, "-", "not", "identified"]
     assert model.coefficients_._repr_html_().count("not identified") == 2
     assert np.isnan(model.summary().to_frame().loc["x0", "privacy s.e."])
 

@@ -41,7 +41,7 @@ def test_rows_of_the_same_population_suit(seed: int) -> None:
     found = model.suitability_
     assert found.suits
     assert found.condition < 2
-    assert "The public rows suit the private ones." in str(model.summary())
+    assert "The public rows resemble the private rows well enough." in str(model.summary())
     assert all(len(line) <= 100 for line in found.sentences())
 
 

@@ -204,7 +204,10 @@ def test_what_is_not_identified_is_never_small() -> None:
         assert np.isfinite(np.delete(values, at, axis=0)).all()
     assert np.isnan(wald(hidden, "x1 = x2").pvalue)
     assert np.isnan(t_tests(hidden, "x2 = 0, x1 = 0").pvalue).tolist() == [True, False]
-    assert "not identified" in str(term_tests(hidden, {"x2": ["x2"]}))
+    tested = str(term_tests(hidden, {"x1": ["x1"], "x2": ["x2"]}))
+    assert "nan" not in tested
+    assert "Without a test because of coefficients that are not identified: x2." in tested
+    assert "Without a test" not in str(term_tests(hidden, {"x1": ["x1"]}))
     assert str(wald(hidden, "x1 = x2")) == "not identified"
     lines = str(t_tests(hidden, "x2 = 0, x1 = 0")).splitlines()
     assert lines[0].split() == ["hypothesis", "effect", "std", "err", "t", "P>|t|", "[0.025", "0.975]"]

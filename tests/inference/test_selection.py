@@ -119,7 +119,9 @@ def test_refits_are_submodels(seed: int) -> None:
     places = [NAMES.index(name) for name in chosen.names]
     right = np.linalg.lstsq(np.column_stack([np.ones(N), x[:, places]]), y, rcond=None)[0][1:]
     np.testing.assert_allclose(chosen.coef, right, rtol=1e-8)
-    assert "after selection" in chosen.note
+    assert chosen.note.startswith("After selection, 95% intervals hold simultaneously for all submodels of 5 columns")
+    assert "P>|z| (adjusted)" in str(chosen)
+    assert chosen.left_out == ""
     ends = chosen.conf_int(level=0.9)
     inside = (ends[:, 0] <= 0) & (ends[:, 1] >= 0)
     np.testing.assert_array_equal(chosen.pvalues > 0.1, inside)
@@ -133,6 +135,8 @@ def test_what_is_not_identified_stays_without_a_penalty(seed: int) -> None:
     known = Approximation.of(unknown, N)
     assert known.names == ("x0", "x2", "x3", "x4")
     found = best_subsets(known, TERMS)
+    assert found.refit().unidentified == ("x1",)
+    assert str(found.refit()).endswith("because they are not identified (they stay in the model): x1.")
     assert found.columns[-1] == known.names
     places = [1, 3, 4, 5]
     left = fit.estimate[places] @ np.linalg.solve(fit.covariance[np.ix_(places, places)], fit.estimate[places])

@@ -17,7 +17,7 @@ from dpregress.accounting.remaining import describe_left
 from dpregress.accounting.reservation import Reservation
 from dpregress.accounting.unit import Unit
 from dpregress.accounting.wording import describe, describe_asked, describe_spent
-from dpregress.display import html_table
+from dpregress.display import html_table, plain
 from dpregress.errors import BudgetExceeded, ChargedBefore, InvalidInput, LedgerError, type_of
 from dpregress.version import __version__
 
@@ -204,8 +204,15 @@ class Ledger(ABC):
         return (
             f"{account.dataset}: {describe(account.budget)} for {account.relation.value} neighbours, "
             f"one {account.unit}; {describe_spent(Composed.of(spent), account.budget)} spent, "
-            f"{describe_left(account.budget, spent)} left"
+            f"{describe_left(account.budget, spent)} left{_how_added(account.budget, spent)}"
         )
+
+    def __repr__(self) -> str:
+        try:
+            said = self.describe()
+        except LedgerError as error:  # of a file that is no longer there
+            said = str(error)
+        return f"<{type(self).__name__} {plain(said)}>"
 
     def _repr_html_(self) -> str:
         columns, rows = charge_table(self.charges, self.account.budget)
@@ -245,10 +252,11 @@ class Ledger(ABC):
         account = self.account
         spent = [charge.event for charge in charges]
         if not covers_adaptive(account.budget, (*spent, event)):
-            already = describe_spent(Composed.of(spent), account.budget)
+            already = describe_spent(Composed.of(spent), account.budget) + (" is already" if spent else " is")
             raise BudgetExceeded(
-                f"the budget of {account.dataset!r} is {describe(account.budget)}, {already} is spent; what is left "
-                f"does not cover {describe_asked(event, asked, account.budget)}: {_mend(account.budget, spent, event)}"
+                f"the budget of {account.dataset!r} is {describe(account.budget)}, of which {already} spent; what is "
+                f"left does not cover {describe_asked(event, asked, account.budget)}: "
+                f"{_mend(account.budget, spent, event)}"
             )
 
     def _refuse_if_noted(self, charges: Iterable[Charge], note: str) -> None:
@@ -371,6 +379,12 @@ def _record(charge: Charge, budget: Event, amount: str) -> dict[str, str]:
         "noise": _NOISE[charge.seeded],
         "software": charge.software or "",
     }
+
+
+def _how_added(budget: Event, spent: Sequence[Event]) -> str:
+    """Why the epsilons of charges are no sum, where they are not."""
+    added = sum_of(spent[0]) if spent and isinstance(budget, ApproxDP) else "epsilons"
+    return "" if "epsilon" in added else f" (epsilons do not add up: costs are added as {added})"
 
 
 def _mend(budget: Event, spent: Sequence[Event], event: Event) -> str:

@@ -150,7 +150,10 @@ def say_spent(privacy: PrivacyStatement, *, what: str) -> None:
 
     say(f"Spent: {words.total(privacy)}.")
     if privacy.recorded is None:
-        say(f"The spending is not recorded: without --ledger, nothing adds up the {what} on these people.")
+        say(
+            f"The spending is not recorded: without --ledger, no ledger keeps track of repeated {what} on the same "
+            "people."
+        )
     else:
         say(f"Recorded in {privacy.recorded}.")
     if privacy.seeded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 
 from dpregress.cli.families import FamilyChoice, response_families
 from dpregress.cli.output import print_table, say
-from dpregress.display import shown
+from dpregress.display import how_many, shown
 from dpregress.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _PATH = click.Path(path_type=Path)
 def check(
     data: Path, features: str | None, schema_file: Path | None, target: str | None, family: str, classes: str | None
 ) -> None:
-    """Show the curator of DATA which cells a fit would map. NOT PRIVATE: do not publish.
+    """Show the curator of DATA which cells a fit would replace. NOT PRIVATE: do not publish.
 
     A fit never reports missing, unreadable or undeclared cells, because a message that depends on
     private values is itself a leak. This command reads the cells without noise, for the person who holds
@@ -60,23 +61,48 @@ def check(
     named = named or (("0", "1") if family == "binomial" else ())
     found = inspect_rows(table if target not in table.schema.names else table.drop_columns([target]), schema)
     rows = [[*_cells(column), _stand_in(column, schema)] for column in found]
-    header = ["column", "read as", "missing", "not a number", "not finite", "undeclared", "out of bounds", "mapped to"]
+    header = [
+        "column",
+        "read as",
+        "missing",
+        "not a number",
+        "not finite",
+        "undeclared",
+        "out of bounds",
+        "replaced by",
+    ]
     if target is not None:
         response = _response(table, target, schema, family, named)
         found.append(response)
-        rows.append([*_cells(response), "weight 0"])
+        rows.append([*_cells(response), "row is ignored"])
     print_table(f"{shown(data)}: {table.num_rows:,} rows. NOT PRIVATE, DO NOT PUBLISH", header, rows)
-    mapped = sum(sum(column.counts[:4]) for column in found)
+    for line in _verdict(found, family):
+        say(line)
+
+
+def _verdict(found: Sequence[ColumnCheck], family: str) -> list[str]:
+    """What a fit does with the cells that it does not use as they are."""
+    replaced = sum(sum(column.counts[:4]) for column in found)
+    beyond = sum(column.out_of_bounds for column in found)
     impossible = sum(column.impossible for column in found)
+    said = []
     if impossible:
-        say(f"{impossible} response(s) are impossible for the family {family}; a fit uses them unchanged.")
-    elif mapped == 0:
-        say("Every cell can be used unchanged.")
-    if mapped:
-        say(
-            f"{mapped} cell(s) would be mapped: features as shown in the last column; "
-            "a row without a usable response gets weight 0."
+        said.append(
+            f"{how_many(impossible, 'response')} cannot come from the family {family}; a fit uses such responses "
+            "unchanged."
         )
+    if replaced:
+        said.append(
+            f"{how_many(replaced, 'cell')} would be replaced: features as shown in the last column; a row without a "
+            "usable response is ignored."
+        )
+    if beyond:
+        said.append(
+            f"{how_many(beyond, 'cell')} beyond the declared bounds. A fit uses such values, but downweights rows that "
+            "lie far outside and large residuals; the recipe one-shot clips the response. If the bounds are too "
+            "narrow, widen them from the data dictionary, never from these private rows."
+        )
+    return said or ["Every cell can be used unchanged."]
 
 
 def _response(

@@ -29,7 +29,7 @@ _KEY = click.option("--key", "key_file", type=_PATH, help="This collector's sign
 
 @click.group()
 def collect() -> None:
-    """Collect the reports of a local-privacy study and fit its model.
+    """Collect and fit the reports of a local-privacy study.
 
     \b
     Example:

@@ -50,7 +50,10 @@ def report(
     purpose: str | None,
     addresses: tuple[str, ...],
 ) -> None:
-    """Answer STUDY as one device: randomise the answers here, keep the report, and send it.
+    """Answer a local-privacy STUDY as one device.
+
+    The answers are randomised here, and the report is kept and sent. (For the report of a fit, open report.html in its
+    folder.)
 
     A report that is there already is sent again as it is: noise is never drawn twice for one study.
 

@@ -43,11 +43,11 @@ def diagnose(
     overwrite: bool,
     seed: int | None,
 ) -> None:
-    """Diagnose a MODEL (model.json or folder of a fit) on the private rows of DATA.
+    """Diagnose a MODEL on the private rows of DATA.
 
-    The command releases ROC curve, AUC, calibration, Brier score, explained deviance and the spread of residuals, each
-    with its standard error. It spends its own budget; `dpregress fit --diagnose 0.02` does the same within that of a
-    fit. It writes diagnosis.json and diagnosis.html.
+    MODEL is model.json or the folder of a fit. The command releases ROC curve, AUC, calibration, Brier score,
+    explained deviance and the spread of residuals, each with its standard error. It spends its own budget;
+    `dpregress fit --diagnose 0.02` does the same within that of a fit. It writes diagnosis.json and diagnosis.html.
 
     \b
     Example:

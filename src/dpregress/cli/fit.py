@@ -109,7 +109,9 @@ def fit(
     overwrite: bool,
     seed: int | None,
 ) -> None:
-    """Fit a private regression to DATA: linear, logistic (two or more classes), Poisson or Gamma.
+    """Fit a private regression to DATA.
+
+    It is linear, logistic (two or more classes), Poisson, Gamma or a survival model.
 
     DATA are CSV or Parquet files, a folder of them, patterns such as 'part-*.parquet', or URLs. With --sql a query
     takes their place. Rows are streamed, so memory does not grow with the size of DATA.
@@ -119,8 +121,8 @@ def fit(
     ledger is charged, and only then is anything computed from private cells. The command writes model.json,
     privacy.json and report.html.
 
-    A private cell that is missing, not finite or not a number counts as the public mean of its column. A
-    row without a usable response gets weight 0. Neither is ever reported.
+    A private cell that is missing, not finite or not a number is replaced by the public mean of its column, or without
+    public rows by the middle of its bounds. A row without a usable response is ignored. Neither is ever reported.
 
     \b
     Examples:
@@ -218,9 +220,11 @@ def source_of(data: tuple[str, ...], database: str | None, query: str | None):  
 
 def _model(family: str, link: str | None, classes: tuple[str, ...] | None, recipe: str, alpha: float):  # type: ignore[no-untyped-def]  # imported lazily
     """The estimator of the family with those of its parameters that are options here; others are refused."""
+    from dpregress import DPLinearRegression, DPRidge
     from dpregress.estimators.families import estimator_of
 
-    kind = estimator_of(family, link) if family != "survival" else _survival_estimator(link)
+    kind: type = estimator_of(family, link) if family != "survival" else _survival_estimator(link)
+    kind = DPLinearRegression if kind is DPRidge and alpha == 0 else kind
     offered: dict[str, object] = {"alpha": alpha, "recipe": recipe, "classes": classes, "family": family, "link": link}
     parameters = kind().get_params()
     if recipe != "residual" and "recipe" not in parameters:
@@ -265,6 +269,7 @@ def _texts(model, table: str) -> tuple[str, ...]:  # type: ignore[no-untyped-def
 
 def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-def]
     from dpregress import ApproxDP
+    from dpregress.inputs.public import left_out_note
 
     found = model.coefficients_
     print_lines(str(model.summary()))
@@ -274,5 +279,5 @@ def _print(model, left_out: int, out: Path) -> None:  # type: ignore[no-untyped-
     if isinstance(model.privacy, ApproxDP) and model.privacy.delta0 * found.n > 1:
         say(f"Caution: the confirmed delta lies above one over the number of records, {1 / found.n:.1g}.")
     if left_out:
-        say(f"{left_out} public row(s) with missing cells were left out.")
+        say(f"{left_out_note(left_out)}.")
     say(f"Wrote {', '.join(FIT_FILES)} in {out}.")

@@ -64,9 +64,9 @@ def cli() -> None:
 
     \b
     A first session:
-      dpregress check claims.parquet          what would be mapped (for the curator only)
+      dpregress check claims.parquet          what would be replaced (for the curator only)
       dpregress ledger new budget.db --dataset claims --epsilon 3 --delta 1e-6
-      dpregress fit claims.parquet --target cost --public public.csv \\
+      dpregress fit claims.parquet --target cost --public pilot.csv \\
           --epsilon 1 --delta 1e-6 --ledger budget.db --dataset claims --out cost-model
       dpregress ledger show budget.db
     """

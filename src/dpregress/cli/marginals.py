@@ -24,7 +24,7 @@ _OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace an existing
 
 @click.group()
 def marginals() -> None:
-    """Release the pair tables of a table once, then regress any column on any others.
+    """Release pair tables once, then regress any column on others.
 
     \b
     Example:

@@ -84,10 +84,10 @@ def regress(
 @click.option("--out", "-o", type=_PATH, required=True, help="The file to write.")
 @_OVERWRITE
 def combine_files(files: tuple[Path, ...], out: Path, overwrite: bool) -> None:
-    """Add up the releases of several sites with the same columns and different people.
+    """Add up the releases of several sites.
 
-    The sites must have released in the same coordinates (--like). Nobody may be in two of the tables. Everybody then
-    has the guarantee of their own site.
+    The sites have the same columns and different people, and must have released in the same coordinates (--like).
+    Nobody may be in two of the tables. Everybody then has the guarantee of their own site.
 
     \b
     Example:
@@ -179,16 +179,11 @@ def _print_sets(found, criterion: str, level: float) -> None:  # type: ignore[no
 def _print_selected(model, level: float) -> None:  # type: ignore[no-untyped-def]  # imported lazily
     if not model.names:
         say("No column is kept.")
-        return
-    ends = model.conf_int(level=level)
-    rows = [
-        [name, *map(number, values)]
-        for name, *values in zip(model.names, model.coef, model.bse, model.pvalues, *ends.T, strict=True)
-    ]
-    tail = (1 - level) / 2
-    header = ["", "coef", "std err", "P (selected)", f"[{tail:.4g}", f"{1 - tail:.4g}]"]
-    print_table("The chosen columns, not shrunk", header, rows)
-    say(f"P-values and intervals are those {model.note}.")
+    else:
+        print_table("The chosen columns, not shrunk", model.header(level), model.rows(level))
+        say(model.said_of(level))
+    if model.left_out:
+        say(model.left_out)
 
 
 def _print_sites(released) -> None:  # type: ignore[no-untyped-def]  # imported lazily

@@ -52,10 +52,11 @@ def plan_study(
     out: Path | None,
     overwrite: bool,
 ) -> None:
-    """Expected standard errors of a study, from public rows or a schema alone.
+    """Tell which standard errors a study can expect.
 
-    Nothing private is read and no budget is charged. With --effect the power of a test of a coefficient of that size is
-    shown, and with --width the smallest number of rows and the smallest epsilon for an interval of that width.
+    Public rows or a schema are all it takes. Nothing private is read and no budget is charged. With --effect the
+    power of a test of a coefficient of that size is shown, and with --width the smallest number of rows and the
+    smallest epsilon for an interval of that width.
 
     \b
     Example:

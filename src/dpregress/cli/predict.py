@@ -24,11 +24,12 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def predict(model: Path, data: Path, out: Path, schema_file: Path | None, overwrite: bool) -> None:
-    """Predict the response of the rows of DATA with a MODEL (model.json or folder of a fit).
+    """Predict the response of the rows of DATA with a MODEL.
 
-    The command writes one row for each row of DATA, with the mean response. For two classes it writes the
-    probability of the second class and the likelier class; for more classes, the probability of each and the
-    likeliest one. The guarantee covers the model only, and not the rows of DATA from which predictions are made.
+    MODEL is model.json or the folder of a fit. The command writes one row for each row of DATA, with the mean
+    response. For two classes it writes the probability of the second class and the likelier class; for more
+    classes, the probability of each and the likeliest one. The guarantee covers the model only, and not the rows of
+    DATA from which predictions are made.
 
     \b
     Example:

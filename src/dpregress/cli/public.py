@@ -19,17 +19,17 @@ _PATH = click.Path(path_type=Path)
 @click.option("--schema", "schema_file", type=_PATH, help="Levels of categorical columns (TOML).")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 def public(rows: Path, out: Path, features: str | None, schema_file: Path | None, overwrite: bool) -> None:
-    """Write the moments of public ROWS: count, names, means, second moment.
+    """Write the moments of public ROWS to a file.
 
-    The file can be given to `dpregress fit --public` in place of the rows. It holds no row, but it is not
-    protected either: use this command only for rows that are public.
+    They are count, names, means and second moment. The file can be given to `dpregress fit --public` in place of
+    the rows. It holds no row, but it is not protected either: use this command only for rows that are public.
 
     \b
     Example:
       dpregress public pilot.csv -o moments.json
     """
     from dpregress.cli.tables import load_schema, split_names
-    from dpregress.inputs.public import moments_of
+    from dpregress.inputs.public import left_out_note, moments_of
     from dpregress.rows.readers.files import names_of
 
     with taken(out, overwrite=overwrite) as place:
@@ -42,5 +42,5 @@ def public(rows: Path, out: Path, features: str | None, schema_file: Path | None
     ]
     print_table(f"{moments.n:,} public rows", ["column", "mean", "std. deviation"], table)
     if left_out:
-        say(f"{left_out} row(s) with missing cells were left out.")
+        say(f"{left_out_note(left_out)}.")
     say(f"Wrote {out}.")

@@ -60,8 +60,8 @@ def release(
     """Release the moments of all columns of DATA to a file. Every regression among them is free from then on.
 
     DATA, PUBLIC and the schema are as in `dpregress fit`. No column is the response: any can be regressed on any others
-    by `dpregress regress`. A missing cell counts as the public mean of its column. With --complete, rows without a
-    usable cell in these columns do not count.
+    by `dpregress regress`. A missing cell is replaced by the public mean of its column, or without public rows by the
+    middle of its bounds. With --complete, rows without a usable cell in these columns do not count.
 
     \b
     Examples:
@@ -119,9 +119,10 @@ def space(
     out: Path,
     overwrite: bool,
 ) -> None:
-    """Fix the coordinates in which several sites will release their moments, from public facts alone.
+    """Fix the coordinates in which several sites will release.
 
-    Each site then releases with --like this file, and `dpregress combine` adds the releases up.
+    They come from public facts alone. Each site then releases with --like this file, and `dpregress combine` adds
+    the releases up.
 
     \b
     Example:

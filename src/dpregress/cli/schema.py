@@ -9,7 +9,7 @@ import click
 
 from dpregress.cli.output import print_table, say
 from dpregress.cli.places import taken
-from dpregress.display import shown
+from dpregress.display import how_many, shown
 from dpregress.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ _PATH = click.Path(path_type=Path)
 
 @click.group()
 def schema() -> None:
-    """Draft and check a schema: types, bounds and levels of columns, and rules for missing cells.
+    """Draft and check a schema of columns.
+
+    It holds types, bounds and levels of columns, and rules for missing cells.
 
     \b
     Example:
@@ -93,7 +95,7 @@ def check_schema(schema_file: Path, table: Path | None) -> None:
         kind = "number" if isinstance(column, Numeric) else "level"
         rows.append([name, kind, values, stand_in(column), _shortened(column.design(name))])
     header = ["column", "read as", "bounds or levels", "missing cells become", "design columns"]
-    print_table(f"{shown(schema_file)}: {len(rows)} column(s)", header, rows)
+    print_table(f"{shown(schema_file)}: {how_many(len(rows), 'column')}", header, rows)
     for remark in remarks:
         say(remark)
 
@@ -107,7 +109,9 @@ def _remarks(schema: Schema, table: Path | None) -> list[str]:
     remarks = []
     unbounded = [name for name, column in schema.columns.items() if isinstance(column, Numeric) and not column.bounds]
     if unbounded:
-        remarks.append(f"Without bounds, so a fit needs public rows with these columns: {_shortened(unbounded)}.")
+        remarks.append(
+            f"Without bounds: as features, these columns need public rows that have them: {_shortened(unbounded)}."
+        )
     for name, column in schema.columns.items():
         unread = [level for level in column.levels if level in MISSING] if isinstance(column, Categorical) else []
         if unread:

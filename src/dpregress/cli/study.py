@@ -17,7 +17,9 @@ _USERS = "1000,10000,100000,1000000"
 
 @click.group()
 def study() -> None:
-    """Describe a local-privacy study: what users are asked, how their answers are randomised, what it can find.
+    """Describe a local-privacy study.
+
+    That is what users are asked, how their answers are randomised, and what it can find.
 
     \b
     Example:

@@ -32,11 +32,11 @@ _PSEUDONYMS = "{}.pseudonyms.json"
 
 @click.group()
 def vertical() -> None:
-    """Regress on columns that several institutions hold of the same people.
+    """Regress on columns that several institutions hold.
 
-    No party sends a row to another. The parties agree on a plan, sign it, and align their people under a key
-    that the analyst never has. Each party releases one noisy file. From all files, anyone can regress any column
-    on any others.
+    The columns are those of the same people. No party sends a row to another. The parties agree on a plan, sign it,
+    and align their people under a key that the analyst never has. Each party releases one noisy file. From all
+    files, anyone can regress any column on any others.
 
     \b
     Example:

@@ -21,6 +21,7 @@ from dpregress.errors import InvalidInput
 _HUGE = 1e100
 #: Exposures are clipped to this interval, so that their products with any mean stay finite.
 SMALLEST_EXPOSURE, LARGEST_EXPOSURE = 2.0**-100, 2.0**100
+_NEXT_TO_NOTHING = 1e-6
 #: Cells are clipped to about this many radii after whitening, and responses to this many scales.
 FARTHEST = 2.0**100
 #: Spaces of more columns, or with a worse condition number, have no `least_far`.
@@ -88,6 +89,11 @@ class Exposure:
         object.__setattr__(self, "upper", min(float(self.upper), LARGEST_EXPOSURE))
         if not self.lower < self.upper:
             raise InvalidInput(f"the bounds of exposure {self.name!r} must include a number between 2^-100 and 2^100")
+
+    @property
+    def least(self) -> float:
+        """The smallest exposure that matters: the lower bound, or if it is more a millionth of a declared upper one."""
+        return self.lower if self.upper == LARGEST_EXPOSURE else max(self.lower, _NEXT_TO_NOTHING * self.upper)
 
     def offsets(self, exposure: Vector) -> tuple[Vector, NDArray[np.bool_]]:
         """Logarithms of the bounded exposures, of shape (m,), 0 where unusable; and which are positive and finite."""

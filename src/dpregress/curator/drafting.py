@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpregress.display import shown
+from dpregress.display import how_many, shown
 from dpregress.errors import InvalidInput, SchemaError, reason
 from dpregress.public import Categorical, Numeric, Schema
 from dpregress.public.columns import is_plain
@@ -167,7 +167,7 @@ def _seen_levels(name: str, column: pa.ChunkedArray, gaps: int) -> str:
     plain = [level for level in counts if is_plain(level) and "\ufffd" not in level]
     if not 2 <= len(plain) <= MOST_LEVELS:
         return (
-            f"# {_comment(name)} holds {len(counts)} different text(s) in the public rows: "
+            f"# {_comment(name)} holds {how_many(len(counts), 'different text')} in the public rows: "
             "declare its levels, or leave it out with --features\n"
         )
     first = max(sorted(plain), key=counts.__getitem__)
@@ -175,7 +175,7 @@ def _seen_levels(name: str, column: pa.ChunkedArray, gaps: int) -> str:
     if gaps:
         lines.append(f'# missing = "level"  # {gaps} of the public rows have none')
     if len(plain) < len(counts):
-        lines.append(f"# {len(counts) - len(plain)} text(s) that are not plain UTF-8 are left out")
+        lines.append(f"# left out, because they are not plain UTF-8: {how_many(len(counts) - len(plain), 'text')}")
     return "\n".join(lines) + "\n"
 
 

@@ -17,7 +17,7 @@ from dpregress.rows.design.encoder import is_text, readable, to_codes, to_number
 
 @dataclass(frozen=True)
 class ColumnCheck:
-    """The numbers of cells in one column that a fit would map.
+    """The numbers of cells in one column that a fit would replace, and of those beyond bounds.
 
     Attributes
     ----------
@@ -100,10 +100,17 @@ def _inspect(name: str, column: pa.ChunkedArray, declared: Numeric | Categorical
     return ColumnCheck(name, "number", missing, not_a_number, not_finite, out_of_bounds=outside)
 
 
+def _centre(declared: Numeric) -> str:
+    if declared.bounds is None:
+        return "the public mean"
+    lower, upper = declared.bounds
+    return f"the public mean, or without public rows the middle of the bounds ({lower / 2 + upper / 2:g})"
+
+
 def stand_in(declared: Numeric | Categorical) -> str:
     """The replacement for a missing or unusable cell of a feature, in words."""
     if isinstance(declared, Categorical):
         own = declared.stand_in == len(declared.levels)
         return "a level of its own" if own else f"level {declared.levels[declared.stand_in]}"
-    value = "the public mean" if declared.fill is None else f"{declared.fill:g}"
+    value = _centre(declared) if declared.fill is None else f"{declared.fill:g}"
     return f"{value}, and an indicator" if declared.missing == "indicator" else value

@@ -26,7 +26,7 @@ from dpregress.inputs.described import described_table, published_name
 from dpregress.inputs.engines import engine_of, stays_in_place
 from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, one_offset
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
-from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
+from dpregress.inputs.public import is_public, left_out_note, moments_of, opened_apart, public_columns
 from dpregress.inputs.tables import (
     Inputs,
     check_classes,
@@ -157,7 +157,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array-like or table of shape (n, d)
-            NumPy, pandas, Polars or Arrow. Private. A missing or non-finite cell counts as the public mean.
+            NumPy, pandas, Polars or Arrow. Private. A missing or non-finite cell counts as the public mean, or without
+            public rows as the middle of its bounds.
         y : array-like of shape (n,)
             Private. A row without a finite response gets weight 0. With a formula, y may be a column of the table X.
         exposure : array-like of shape (n,), optional
@@ -331,6 +332,10 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
     ) -> PublicFacts:  # fmt: skip
         if n == 0 or not features:
             raise InvalidInput(f"the table has no {'rows' if n == 0 else 'features'}: nothing can be fitted")
+        if n == 1:
+            raise InvalidInput(
+                "the table has a single row (n_samples=1): a fit needs at least two, and many for accuracy"
+            )
         first = start(features, intercept=intercept, public=public, schema=schema, row_bound=self.row_bound)
         link = "" if exposure is None else self.response_model.link
         bounds = exposure_bounds(exposure, link, self.schema, public)
@@ -389,6 +394,6 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
 
 
 def _say(left_out: int) -> None:
-    """Public rows may be counted aloud."""
+    """Warn of public rows with gaps."""
     if left_out:
-        warnings.warn(f"{left_out} public row(s) with missing cells were left out", UserWarning, stacklevel=4)
+        warnings.warn(left_out_note(left_out), UserWarning, stacklevel=4)

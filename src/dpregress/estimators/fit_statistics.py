@@ -68,7 +68,10 @@ class FitStatistics:
 
     @property
     def rsquared(self) -> float:
-        """R^2 of a linear model, from the released residual variance and covariance of the features."""
+        """R^2 of a linear model, from the released residual variance and covariance of the features.
+
+        NaN if a coefficient that is not identified may matter: ``wald_test_terms()`` names those.
+        """
         return explained_share(self._linear())
 
     @property
@@ -84,7 +87,10 @@ class FitStatistics:
 
     @property
     def fvalue(self) -> float:
-        """The F statistic of the hypothesis that all slopes of a linear model are 0, by :meth:`wald_test`."""
+        """The F statistic of the hypothesis that all slopes of a linear model are 0, by :meth:`wald_test`.
+
+        NaN if a slope is not identified: ``wald_test_terms()`` names those.
+        """
         found = self._overall()
         return found.statistic / (found.df_num if found.distribution == "chi2" else 1)
 

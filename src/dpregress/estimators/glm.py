@@ -106,7 +106,7 @@ class _ScoredRegressor(RegressorMixin, _ScoredModel):
         Parameters
         ----------
         X : array-like or table of shape (m, d)
-            A missing cell counts as the public mean.
+            Missing cells are replaced as in the fit.
         exposure : array-like of shape (m,), optional
             For a model that was fitted with an exposure. Default: 1 for every row, so that rates are predicted. The
             prediction is NaN if the exposure is not a positive finite number.

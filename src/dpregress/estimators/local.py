@@ -264,7 +264,7 @@ class LocalGLM(RegressorMixin, PrivateLinearModel):
         Parameters
         ----------
         X : array-like or table of shape (m, d)
-            A missing cell counts as the public mean.
+            Missing cells are replaced as in the fit.
         interval : {"mean", "prediction"}, optional
             Also an interval of the mean response, or of a new one; the result is then a
             :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.

@@ -99,7 +99,8 @@ def release_moments(
         schema.
     complete : sequence of str
         Columns without which a row does not count, such as later responses. In the others, a missing cell counts as the
-        public mean, or as the schema says. The number of rows that count is released at no additional cost.
+        public mean (without public rows as the middle of its bounds), or as the schema says. The number of rows that
+        count is released at no additional cost.
     site : str
         A name for this table, if it will be combined with others.
     ledger : Ledger, optional

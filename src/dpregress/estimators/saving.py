@@ -34,9 +34,10 @@ class SavingMixin(InferenceMixin):
     provenance_: Provenance | None = None
 
     def save(self, folder: str | Path) -> None:
-        """Write ``model.json``, ``privacy.json`` and what else a model needs to a folder, in place of earlier ones.
+        """Write ``model.json``, ``privacy.json`` and what else a model needs to a folder.
 
-        :func:`dpregress.load` and ``dpregress predict`` read them back.
+        Earlier files of these names are overwritten without a question, while the command line refuses to unless it is
+        given ``--overwrite``. :func:`dpregress.load` and ``dpregress predict`` read them back.
 
         Parameters
         ----------
@@ -52,6 +53,8 @@ class SavingMixin(InferenceMixin):
 
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """Write a self-contained HTML page with the summary and the guarantee, as ``dpregress fit`` does.
+
+        An earlier file is overwritten without a question, while the command line refuses to without ``--overwrite``.
 
         Parameters
         ----------

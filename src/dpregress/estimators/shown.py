@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from dpregress.accounting import Ledger
 from dpregress.display import shown
 from dpregress.errors import one_line
 from dpregress.rows.readers.files import is_table
@@ -54,7 +55,7 @@ def _short(value: Any) -> str:
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape and all(isinstance(size, int) for size in shape):
         return f"<{kind} {' x '.join(map(str, shape))}>"
-    if is_table(value) or "__repr__" not in _own(type(value)):
+    if is_table(value) or isinstance(value, Ledger) or "__repr__" not in _own(type(value)):
         return f"<{kind}>"
     if isinstance(value, str):
         return one_line(shown(value))

@@ -11,23 +11,27 @@ import numpy as np
 from dpregress.accounting import PrivacyStatement
 from dpregress.accounting.wording import describe
 from dpregress.coordinates import Domain, Matrix
-from dpregress.inference import intervals, p_values, standard_errors, t_ratios
+from dpregress.display import some_and_more
+from dpregress.inference import interval_ends, intervals, p_values, ratio_of, standard_errors, t_ratios
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates
 from dpregress.releases.estimates import INTERCEPT
 from dpregress.releases.model_files import ResponseModel
-from dpregress.reports.summary import Summary, SummaryTable
+from dpregress.reports.summary import Summary, SummaryTable, unidentified_note
 
 #: What the numbers of a table are, by whether there are estimates for inference.
 _UNSHRUNK = (
-    "coef is the unshrunk estimate, on which intervals and tests are centred; privacy s.e. is the part",
-    "of std err that privacy noise adds. Predictions use the shrunk estimate, coef_.",
+    "coef is the unshrunk estimate; intervals and tests are based on it. std err combines sampling error",
+    "and privacy noise (std err^2 = sampling s.e.^2 + privacy s.e.^2).",
+    "Predictions use the shrunk estimate, coef_.",
 )
 _SHRUNK = (
     "These are the shrunk coefficients that predict (coef_). Their errors are no basis for intervals",
     "or tests, which this fit does not offer.",
 )
-#: Coefficients that a note names, and ranges.
-_NAMED, _NAMED_RANGES = 5, 6
+#: Ranges that a note names.
+_NAMED_RANGES = 6
+#: With more degrees of freedom, t is as good as normal.
+_NORMAL = 1e4
 
 
 class SummaryNotes(NamedTuple):
@@ -71,18 +75,30 @@ def summary_of(
         *family,
         ("Rows", f"{coefficients.n:,} private records"),
         ("Budget", f"{describe(privacy.budget)}{' (seeded: no protection)' if privacy.seeded else ''}"),
-        ("Total", f"{privacy.promise_in_mu}{' if the noise were not seeded' if privacy.seeded else ''}"),
+        ("Privacy", _promise(privacy)),
     ]
     if estimates is None:
         tables, said = _shrunk_tables(coefficients), [*_SHRUNK]
     else:
-        least = float(estimates.degrees_of_freedom.min())
-        reference = "normal" if math.isinf(least) else f"t, at least {least:.4g} df"
-        facts += [("Covariance", estimates.cov_type), ("Reference", reference)]
+        facts += [("Covariance", estimates.cov_type), ("Reference", _reference(estimates))]
         tables, said = estimate_tables(estimates, coefficients, level), [*_UNSHRUNK, *_moved(estimates)]
     guarantee = f"n = {coefficients.n}; {privacy.describe()}."
-    said += [*notes.before, guarantee, *notes.after]
+    said = [*unidentified_note(tables), *said, *notes.before, guarantee, *notes.after]
     return Summary(f"{model} of {coefficients.target}", tuple(facts), tables, tuple(said))
+
+
+def _promise(privacy: PrivacyStatement) -> str:
+    """The guarantee as one number, and of which kind of differential privacy it is."""
+    kind = "Gaussian DP" if math.isfinite(privacy.promise.mu) else "zero-concentrated DP"
+    return f"{privacy.promise_in_mu} ({kind}){' if the noise were not seeded' if privacy.seeded else ''}"
+
+
+def _reference(estimates: Estimates) -> str:
+    """The law by which intervals and tests are made."""
+    least = float(estimates.degrees_of_freedom.min())
+    if math.isinf(least):
+        return "normal"
+    return f"t (df > {_NORMAL:,.0f}: normal)" if least > _NORMAL else f"t (df >= {least:.4g}, by coefficient)"
 
 
 def _moved(estimates: Estimates) -> tuple[str, ...]:
@@ -92,12 +108,12 @@ def _moved(estimates: Estimates) -> tuple[str, ...]:
     if not far.any():
         return ()
     names = [name for name, is_far in zip(estimates.names, far, strict=True) if is_far]
-    shown = "all of them" if far.all() else ", ".join(names[:_NAMED]) + (" .." if len(names) > _NAMED else "")
+    shown = "all coefficients" if far.all() else some_and_more(names)
     most = float(np.max(estimates.shift[far] / error[far]))
     return (
-        "Rows far from the centre and large residuals count less. If the model is misspecified (wrong by a",
-        "tenth of the residuals' standard deviation), this may shift estimates by up to",
-        f"{most:.1f} standard errors: {shown}.",
+        "Outlying rows and large residuals are downweighted. If the model is wrong by a tenth of the residual",
+        f"standard deviation, these coefficients may be off by up to {most:.1f} standard errors beyond what their",
+        f"intervals show: {shown}.",
     )
 
 
@@ -117,8 +133,8 @@ def estimate_tables(
     estimates: Estimates, coefficients: Coefficients | ClassCoefficients, level: float
 ) -> tuple[SummaryTable, ...]:
     """Tables as statisticians know them, one for each class."""
-    ratio = "z" if math.isinf(estimates.df) else "t"
-    columns = ("coef", "std err", "privacy s.e.", ratio, f"P>|{ratio}|", *_ends(level))
+    ratio = ratio_of(estimates.df)
+    columns = ("coef", "std err", "privacy s.e.", ratio, f"P>|{ratio}|", *interval_ends(level))
     lower, upper = intervals(estimates, level).T
     privacy = standard_errors(estimates, estimates.privacy)
     numbers = (estimates.estimate, standard_errors(estimates), privacy, t_ratios(estimates), p_values(estimates))
@@ -139,13 +155,7 @@ def ratio_table_of(estimates: Estimates, ratios: Matrix, name: str, level: float
     slopes = [place for place, one in enumerate(estimates.names) if one != INTERCEPT]
     names = tuple(estimates.names[place] for place in slopes)
     rows, known = tuple(map(tuple, ratios.tolist())), tuple(estimates.identified[slopes].tolist())
-    return SummaryTable("", (name or "ratio", *_ends(level)), names, rows, known)
-
-
-def _ends(level: float) -> tuple[str, str]:
-    """Headers of the ends of intervals."""
-    tail = (1 - level) / 2
-    return f"[{tail:.4g}", f"{1 - tail:.4g}]"
+    return SummaryTable("", (name or "ratio", *interval_ends(level)), names, rows, known)
 
 
 def _title(target: str, name: str) -> str:

@@ -171,7 +171,7 @@ class DPSurvival(RegressorMixin, CentralModel):
         Parameters
         ----------
         X : array-like or table of shape (m, d)
-            A missing cell counts as the public mean.
+            Missing cells are replaced as in the fit.
         time : array-like of shape (m,), optional
             Default: the end of the follow-up for every row.
         """

@@ -12,19 +12,21 @@ from dpregress.inference.heterogeneity import HeterogeneityTest, coefficient_het
 from dpregress.inference.hypotheses import TermTests, TTest, WaldTest, t_tests, term_tests, wald
 from dpregress.inference.intervals import (
     checked_level,
+    interval_ends,
     intervals,
     masked_covariance,
     p_values,
+    ratio_of,
     standard_errors,
     t_ratios,
 )
 from dpregress.inference.linear import in_original_units, privacy_covariance, sampling_covariance
 from dpregress.inference.moments import moment_estimates
 from dpregress.inference.predictions import IntervalKind, PredictedIntervals, class_intervals, predicted_intervals
+from dpregress.inference.selected import SelectedModel
 from dpregress.inference.selection import (
     Approximation,
     PenaltyPath,
-    SelectedModel,
     SubsetPath,
     best_subsets,
     forward_selection,
@@ -62,6 +64,7 @@ __all__ = [
     "explained_variance",
     "forward_selection",
     "in_original_units",
+    "interval_ends",
     "intervals",
     "likelihood_ratio",
     "likely_priors",
@@ -76,6 +79,7 @@ __all__ = [
     "predicted_intervals",
     "principal_components",
     "privacy_covariance",
+    "ratio_of",
     "sampling_covariance",
     "standard_errors",
     "submodel",

@@ -19,6 +19,7 @@ from dpregress.coordinates import Matrix, Vector
 from dpregress.display import ShownInShort, text_table
 from dpregress.errors import InvalidInput, NotAvailable
 from dpregress.inference.intervals import standard_errors
+from dpregress.json_files import DAMAGED
 from dpregress.models import family_of
 from dpregress.releases import Estimates
 
@@ -88,7 +89,7 @@ class Diagnosis(ShownInShort):
         if self.scale is None:
             found = [("AUC", *self.auc), ("Brier score", *self.brier), *found]
         if self.shortened is not None:
-            found.append(("share of rows beyond the radius", *self.shortened))
+            found.append(("share of rows downweighted", *self.shortened))
         return found
 
     def _in_short(self) -> str:
@@ -295,7 +296,7 @@ class Diagnosis(ShownInShort):
         numbers = [found.n, found.sigma, found.dispersion, *found.edges, *found.predicted, *found.table.ravel()]
         shapes = found.predicted.shape == (bins,) and found.table.shape == (bins, 3)
         if not (shapes and np.isfinite(numbers).all() and min(found.n, found.dispersion) > 0 and found.sigma >= 0):
-            raise InvalidInput("its diagnosis holds numbers that cannot be")
+            raise InvalidInput(f"its diagnosis holds invalid numbers: {DAMAGED}")
         return found
 
 

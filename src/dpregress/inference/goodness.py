@@ -94,8 +94,16 @@ class Submodel(ShownInShort):
         return f"without {some_of(self.dropped)}: {self.test}"
 
     def __str__(self) -> str:
-        criteria = f"AIC changes by {self.delta_aic:.4g}, BIC by {self.delta_bic:.4g}."
-        return f"Without {some_of(self.dropped, len(self.dropped))}: {self.test}. {criteria}\n{self.estimates}"
+        removed = f"Removing {some_of(self.dropped, len(self.dropped))}: {self.test}."
+        return f"{removed}{self._criteria()}\n{self.estimates}"
+
+    def _criteria(self) -> str:
+        """How the criteria change, if the dropped coefficients are identified."""
+        if math.isnan(self.delta_aic):
+            return ""
+        aic, bic = (f"{'rises' if each >= 0 else 'falls'} by" for each in (self.delta_aic, self.delta_bic))
+        second = bic if aic != bic else "by"
+        return f" AIC {aic} {abs(self.delta_aic):.4g}, BIC {second} {abs(self.delta_bic):.4g} (lower is better)."
 
 
 def submodel(estimates: Estimates, n: int, dropped: Sequence[str]) -> Submodel:

@@ -17,7 +17,16 @@ from scipy.special import chdtrc, fdtrc
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import eigen
-from dpregress.display import UNIDENTIFIED, ShownInShort, plain, some_of
+from dpregress.display import (
+    NO_ESTIMATE,
+    UNIDENTIFIED,
+    ShownInShort,
+    p_equals,
+    p_value,
+    plain,
+    some_and_more,
+    some_of,
+)
 from dpregress.errors import InvalidInput
 from dpregress.inference.constraints import LinearHypothesis, linear_hypothesis, of_coefficients
 from dpregress.inference.intervals import checked_level, critical_values, two_sided
@@ -89,8 +98,13 @@ class TTest(ShownInShort):
         lines = [f"{'hypothesis':{width}}" + "".join(f"  {name:>11}" for name in header)]
         columns = (self.effect, self.sd, self.tvalue, self.pvalue, *self.conf_int().T)
         for name, effect, *others in zip(names, *columns, strict=True):
-            known = [f"{value:11.5g}" for value in others] if not math.isnan(others[0]) else [UNIDENTIFIED]
-            lines.append("  ".join([f"{name:{width}}", f"{effect:11.5g}", *known]))
+            if math.isnan(others[0]):
+                cells = [f"{NO_ESTIMATE:>11}", UNIDENTIFIED]
+            else:
+                error, ratio, chance, *ends = others
+                cells = [f"{value:11.5g}" for value in (effect, error, ratio)]
+                cells += [f"{p_value(chance):>11}", *(f"{end:11.5g}" for end in ends)]
+            lines.append("  ".join([f"{name:{width}}", *cells]))
         return "\n".join(lines)
 
 
@@ -122,7 +136,7 @@ class WaldTest:
         if math.isnan(self.statistic):
             return UNIDENTIFIED
         law = f"chi2({self.df_num})" if math.isinf(self.df_denom) else _reference(self)
-        return f"{law} = {self.statistic:.5g}, p = {self.pvalue:.4g}"
+        return f"{law} = {self.statistic:.5g}, {p_equals(self.pvalue)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,10 +147,13 @@ class TermTests(ShownInShort):
     ----------
     terms : tuple of str
     tests : tuple of WaldTest
+    unidentified : tuple of str
+        The coefficients that are not identified, because of which tests are NaN.
     """
 
     terms: tuple[str, ...]
     tests: tuple[WaldTest, ...]
+    unidentified: tuple[str, ...] = ()
 
     def _in_short(self) -> str:
         return f"of {len(self.terms)} terms: {some_of(self.terms)}"
@@ -154,9 +171,15 @@ class TermTests(ShownInShort):
         width = max(map(len, [*names, "term"]))
         lines = [f"{'term':{width}}  {'statistic':>11}  {'df':>4}  {'p-value':>8}  reference"]
         for term, test in zip(names, self.tests, strict=True):
-            numbers = f"{test.statistic:11.4g}  {test.df_num:4d}  {test.pvalue:8.4f}"
+            numbers = f"{test.statistic:11.4g}  {test.df_num:4d}  {p_value(test.pvalue):>8}"
+            if math.isnan(test.statistic):
+                numbers = f"{'':11}  {test.df_num:4d}  {'':8}"
             against = UNIDENTIFIED if math.isnan(test.statistic) else _reference(test)
             lines.append(f"{term:{width}}  {numbers}  {against}")
+        if self.unidentified:
+            named = some_and_more(self.unidentified)
+            lines.append(f"Without a test because of coefficients that are not identified: {named}.")
+            lines.append("Merge a rare level with another, or spend more.")
         return "\n".join(lines)
 
 
@@ -200,7 +223,8 @@ def term_tests(estimates: Estimates, terms: Mapping[str, Sequence[str]]) -> Term
         The names of each term's coefficients.
     """
     found = [_wald(estimates, of_coefficients(estimates.names, names)) for names in terms.values()]
-    return TermTests(tuple(terms), tuple(found))
+    tested = {name for names in terms.values() for name in names}
+    return TermTests(tuple(terms), tuple(found), tuple(name for name in estimates.unidentified if name in tested))
 
 
 def _wald(estimates: Estimates, asked: LinearHypothesis) -> WaldTest:

@@ -56,6 +56,17 @@ def critical_values(df: Vector, level: float) -> Vector:
     return np.asarray(np.where(df > _NORMAL, ndtri(tail), stdtrit(np.minimum(df, _NORMAL), tail)))
 
 
+def interval_ends(level: float) -> tuple[str, str]:
+    """Headers of the ends of intervals."""
+    tail = (1 - level) / 2
+    return f"[{tail:.4g}", f"{1 - tail:.4g}]"
+
+
+def ratio_of(df: float) -> str:
+    """What an estimate over its standard error is called."""
+    return "z" if np.isinf(df) else "t"
+
+
 def normal_reach(level: float | None, alpha: float | None, significance: float | None = None) -> float:
     """Standard errors on either side of a normal estimate in an interval of this level, or of level 1 - alpha."""
     return float(critical_values(np.array(np.inf), checked_level(level, alpha, significance)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,15 +10,17 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.display import ShownInShort
+from dpregress.display import UNIDENTIFIED, ShownInShort, how_many, text_table
 from dpregress.errors import InvalidInput
-from dpregress.inference.intervals import critical_values
+from dpregress.inference.intervals import critical_values, interval_ends
 from dpregress.models import MULTINOMIAL, Family
 from dpregress.releases import ANYWHERE, Estimates
 from dpregress.releases.estimates import INTERCEPT
 
 #: Of the mean response, or of a new response.
 IntervalKind = Literal["mean", "prediction"]
+#: Rows that are printed.
+_SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +48,19 @@ class PredictedIntervals(ShownInShort):
     classes: tuple[str, ...] = ()
 
     def _in_short(self) -> str:
-        return f"of {len(self.mean)} rows: {self.interval}, level {self.level:g}"
+        return f"of {how_many(len(self.mean), 'row')}: {self.interval}, level {self.level:g}"
+
+    def __str__(self) -> str:
+        """The first rows as a table; for several classes a line for each class of a row."""
+        names, columns = list(map(str, range(len(self.mean)))), (self.mean, self.lower, self.upper)
+        if self.classes:
+            names = [f"{name} {each}" for name in names[:_SHOWN] for each in self.classes]
+        shown = list(zip(names, *(each[:_SHOWN].ravel().tolist() for each in columns), strict=False))
+        rows = [[name, f"{mean:.6g}", *_ends_in_words(*ends)] for name, mean, *ends in shown]
+        what = "mean responses" if self.interval == "mean" else "new responses"
+        said = f"{how_many(len(self.mean), 'row')}; intervals of {what}, level {self.level:g}"
+        more = f" (the first {_SHOWN} are shown: to_frame() has all)" if len(self.mean) > _SHOWN else ""
+        return f"{text_table(('', 'mean', *interval_ends(self.level)), rows)}\n{said}{more}"
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each prediction, under statsmodels' names.
@@ -167,6 +182,10 @@ def _ends_of_class(estimates: Estimates, rows: Matrix, eta: Matrix, k: int, leve
     variance = np.maximum(np.einsum("mi,ij,mj->m", gradient, estimates.covariance, gradient), 0.0)
     reach = critical_values(estimates.df_along(gradient), level) * np.sqrt(variance)
     return np.asarray(expit(logit - reach)), np.asarray(expit(logit + reach))
+
+
+def _ends_in_words(lower: float, upper: float) -> list[str]:
+    return [UNIDENTIFIED, ""] if math.isnan(lower) else [f"{lower:.6g}", f"{upper:.6g}"]
 
 
 def _with_constant(x: Matrix) -> Matrix:

@@ -22,11 +22,11 @@ from sklearn.linear_model import enet_path
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
-from dpregress.display import ShownInShort, some_of, text_table
+from dpregress.display import ShownInShort
 from dpregress.errors import InvalidInput, check_choice
 from dpregress.inference.goodness import effective_rows, submodel
 from dpregress.inference.hypotheses import pseudo_inverse
-from dpregress.inference.intervals import checked_level, standard_errors
+from dpregress.inference.selected import SelectedModel
 from dpregress.inference.simultaneous import Simultaneous
 from dpregress.releases import Estimates
 from dpregress.releases.estimates import INTERCEPT
@@ -77,6 +77,11 @@ class Approximation(ShownInShort):
         return cls(estimates, n, names)
 
     @property
+    def unknown(self) -> tuple[str, ...]:
+        """The slopes that are not identified."""
+        return tuple(name for name in self.estimates.unidentified if name != INTERCEPT)
+
+    @property
     def places(self) -> list[int]:
         """Those of the slopes among the estimates."""
         return self.estimates.places(self.names)
@@ -111,79 +116,6 @@ class Approximation(ShownInShort):
         place = self.estimates.names.index(INTERCEPT)
         gain = self.estimates.covariance[place, self.places] @ pseudo_inverse(self.covariance)[0]
         return np.asarray(self.estimates.estimate[place] + (slopes - self.slopes) @ gain)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SelectedModel(ShownInShort):
-    """A submodel that was chosen by looking at the estimates, with intervals that count the choice.
-
-    Parameters
-    ----------
-    names : tuple of str
-        The columns that were kept.
-    estimates : Estimates
-        Of the submodel; its standard errors do not know of the choice.
-    law : Simultaneous
-    """
-
-    names: tuple[str, ...]
-    estimates: Estimates
-    law: Simultaneous
-
-    @property
-    def note(self) -> str:
-        """How the choice is counted."""
-        bound = "" if self.law.exact else " (Scheffe's bound)"
-        return f"after selection: intervals hold simultaneously for all submodels of {self.law.columns} columns{bound}"
-
-    def conf_int(
-        self, significance: float | None = None, /, *, level: float | None = None, alpha: float | None = None
-    ) -> Matrix:
-        """Intervals of the kept slopes, of shape (k, 2), that hold however the columns were chosen.
-
-        Parameters
-        ----------
-        significance : float, optional
-            alpha by position, as in statsmodels; from .5 on it is refused.
-        level : float, default=0.95
-        alpha : float, optional
-            ``1 - level``.
-        """
-        if not self.names:
-            return np.empty((0, 2))
-        reach = self.law.critical(checked_level(level, alpha, significance)) * self.bse
-        return np.column_stack([self.coef - reach, self.coef + reach])
-
-    @property
-    def pvalues(self) -> Vector:
-        """p-values of the kept slopes, corrected for the choice among all submodels."""
-        return np.array([1 - self.law.chance(abs(float(ratio))) for ratio in self.coef / self.bse])
-
-    def to_frame(self) -> Any:
-        """A pandas DataFrame of the kept slopes with errors, corrected p-values and 95% intervals."""
-        import pandas as pd
-
-        lower, upper = self.conf_int().T
-        columns = {"coef": self.coef, "std err": self.bse, "P (selected)": self.pvalues}
-        return pd.DataFrame({**columns, "lower": lower, "upper": upper}, index=list(self.names))
-
-    def _in_short(self) -> str:
-        return f"of {len(self.names)} columns: {some_of(self.names)}" if self.names else "without columns"
-
-    def __str__(self) -> str:
-        cells = [[f"{value:.6g}" for value in each] for each in (self.coef, self.bse, self.pvalues, *self.conf_int().T)]
-        header = ("", "coef", "std err", "P (selected)", "lower", "upper")
-        return f"{text_table(header, list(zip(self.names, *cells, strict=True)))}\n{self.note}"
-
-    @property
-    def coef(self) -> Vector:
-        """The kept slopes, of shape (k,)."""
-        return self.estimates.estimate[self.estimates.places(self.names)]
-
-    @property
-    def bse(self) -> Vector:
-        """Their standard errors, which do not know of the choice."""
-        return standard_errors(self.estimates)[self.estimates.places(self.names)]
 
 
 class _Judged:
@@ -363,7 +295,7 @@ def best_subsets(known: Approximation, terms: Mapping[str, Sequence[str]]) -> Su
 def _selected(known: Approximation, kept: Sequence[str]) -> SelectedModel:
     dropped = [name for name in known.names if name not in kept]
     law = Simultaneous.of(known.covariance, known.estimates.df)
-    return SelectedModel(tuple(kept), known.without(dropped), law)
+    return SelectedModel(tuple(kept), known.without(dropped), law, known.unknown)
 
 
 def _subset_path(

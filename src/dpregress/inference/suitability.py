@@ -9,7 +9,7 @@ import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import eigen
-from dpregress.display import ShownInShort
+from dpregress.display import ShownInShort, how_many
 
 #: From here on something is worth mending: the condition number, the ratio of variances, the shift of the mean in
 #: standard deviations, and the share of rows that count less.
@@ -35,7 +35,8 @@ class Suitability(ShownInShort):
     wider, narrower : float
         The largest and the smallest ratio of private to public variance in any direction.
     shift : float or None
-        The distance of the private mean from the public one, in public standard deviations; None without an intercept.
+        The largest distance of the private mean from the public one along a principal direction of the public rows, in
+        their standard deviations there; None without an intercept.
     weight : float or None
         The mean squared weight of private rows, 1 if none is shortened; None without an intercept.
     shortened : float or None
@@ -67,27 +68,28 @@ class Suitability(ShownInShort):
 
     def sentences(self) -> tuple[str, ...]:
         """The numbers, and what to mend."""
-        shift = "" if self.shift is None else f", their means {self.shift:.2g} sd away"
-        short = "" if self.shortened is None else f"; {self.shortened:.0%} of the private rows count less"
+        shift = "" if self.shift is None else f", and means differ by up to {self.shift:.2g} sd"
         first = (
-            f"Public table: {self.rows:,} rows, condition number {self.condition:.3g} after whitening; variances of",
-            f"the private rows are {self.narrower:.2g} to {self.wider:.2g} times as large{shift}{short}.",
+            f"Public table: {how_many(self.rows, 'row')}, condition number {self.condition:.3g} after whitening.",
+            "Compared with the public rows, variances of the private rows are",
+            f"{self.narrower:.2g} to {self.wider:.2g} times as large{shift}.",
+            *(() if self.shortened is None else (f"{self.shortened:.0%} of the private rows are downweighted.",)),
         )
-        return (*first, *(self._mends() or ("The public rows suit the private ones.",)))
+        return (*first, *(self._mends() or ("The public rows resemble the private rows well enough.",)))
 
     def _mends(self) -> tuple[str, ...]:
         found: list[str] = []
         if self.left_out:
             found += [
                 "Many private rows lie far beyond the public ones.",
-                "These were left out: the fit is by the schema.",
+                "The public rows were not used; the fit rests on the schema alone.",
             ]
         elif self.rows < _ROWS_OF_A_COLUMN * self.columns:
             found += [f"{self.rows:,} public rows are few for {self.columns:,} columns: give more of them."]
         elif self.narrower < 1 / _RATIO or self.wider > _RATIO or (self.shift or 0.0) > _SHIFT:
             found += [
-                "The public rows are unlike the private ones: give rows of the same population, or",
-                "bounds and levels of all columns in the schema and no public rows.",
+                "The public rows are unlike the private ones: supply public rows from the same population, or",
+                "drop them and declare bounds and levels for all columns.",
             ]
         elif self.condition > _CONDITION:
             found += ["The public rows have rare values or collinear columns: give more of them."]

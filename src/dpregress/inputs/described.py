@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpregress.display import shown
+from dpregress.display import how_many, shown
 from dpregress.errors import type_of
 from dpregress.rows import SQLQuery
 from dpregress.rows.readers.base import Reader
@@ -33,7 +33,7 @@ def published_name(table: Any) -> str:
         return published_name(table.name)
     if paths := _paths(table):
         first, more = shown(paths[0]).rstrip("/").rpartition("/")[2], len(paths) - 1
-        return first + (f" and {more} other file(s)" if more else "")
+        return first + (f" and {how_many(more, 'other file')}" if more else "")
     return "an array in memory" if isinstance(table, np.ndarray) else f"{type_of(table)} in memory"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dpregress.display import how_many
 from dpregress.errors import InvalidInput
 from dpregress.inputs.formula import (
     called,
@@ -64,6 +65,11 @@ def public_columns(public: Any, *others: str | None) -> tuple[str, ...]:
         return public.names
     names = (to_table(public) if is_table(public) else public).schema.names
     return tuple(name for name in names if name not in others)
+
+
+def left_out_note(rows: int) -> str:
+    """That public rows with gaps were left out; they may be counted aloud."""
+    return f"{how_many(rows, 'public row')} with missing cells {'was' if rows == 1 else 'were'} left out"
 
 
 def moments_of(

@@ -47,7 +47,7 @@ class Numeric:
     missing : {"mean", "indicator"}
         ``"indicator"`` adds the design column ``name=missing``, 1 where the cell is missing and 0 elsewhere.
     fill : float or None
-        Replaces missing cells in place of the public mean; within the bounds.
+        Replaces missing cells in place of the public mean, or of the middle of the bounds; within the bounds.
 
     Raises
     ------
@@ -73,7 +73,10 @@ class Numeric:
         if self.lower is not None and self.upper is not None:
             finite = math.isfinite(self.lower) and math.isfinite(self.upper)
             if not (finite and self.lower < self.upper):
-                raise SchemaError(f"bounds {self.lower}, {self.upper} are not an interval: give lower < upper, finite")
+                raise SchemaError(
+                    f"bounds {self.lower}, {self.upper} are not an interval: lower must be less than upper, and both "
+                    "finite"
+                )
             if max(abs(self.lower), abs(self.upper)) > _LARGEST or self.upper - self.lower < 1 / _LARGEST:
                 raise SchemaError(f"bounds {self.lower}, {self.upper} are too large or too close: change the unit")
         if self.fill is not None:
@@ -183,7 +186,8 @@ def _check_number(what: str, value: Any) -> None:
     if value is None:
         return
     if type(value) is bool or not isinstance(value, numbers.Real):
-        raise SchemaError(f"{what} must be a number, not {type(value).__name__}")
+        given = "text" if isinstance(value, str) else type_of(value)
+        raise SchemaError(f"{what} must be a number, not {given}")
     try:
         if math.isnan(value):
             raise SchemaError(f"{what} must be a number, not nan")

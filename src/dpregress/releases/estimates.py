@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.coordinates.svec import Matrix, Vector
-from dpregress.display import UNIDENTIFIED, ShownInShort, text_table
+from dpregress.display import NO_ESTIMATE, UNIDENTIFIED, ShownInShort, text_table
 from dpregress.errors import InvalidInput, check_choice
-from dpregress.json_files import finite_or_null
+from dpregress.json_files import DAMAGED, finite_or_null
 
 #: How the sampling covariance was found: from a release of squared scores, or from the model alone.
 CovarianceType = Literal["robust", "model"]
@@ -74,6 +74,11 @@ class Estimates(ShownInShort):
         """Those of coefficients, by their names."""
         return [self.names.index(name) for name in names]
 
+    @property
+    def unidentified(self) -> tuple[str, ...]:
+        """Names of the coefficients that are not identified."""
+        return tuple(name for name, known in zip(self.names, self.identified, strict=True) if not known)
+
     def in_order(self, features: Sequence[str]) -> Self:
         """The same estimates of one linear predictor, in the order of these features."""
         own = [name for name in self.names if name != INTERCEPT]
@@ -129,7 +134,7 @@ class Estimates(ShownInShort):
         rows = []
         for name, known, *values in zip(self.names, self.identified, *columns, strict=True):
             cells = [f"{value:.6g}" for value in values]
-            rows.append([name, *(cells if known else [cells[0], UNIDENTIFIED, ""])])
+            rows.append([name, *(cells if known else [NO_ESTIMATE, UNIDENTIFIED, ""])])
         return text_table(("", "coef", "std err", "privacy s.e."), rows)
 
     def encode(self) -> dict[str, Any]:
@@ -162,7 +167,7 @@ class Estimates(ShownInShort):
         df = np.inf if record["df"] is None else float(record["df"])
         dispersion = None if record["dispersion"] is None else float(record["dispersion"])
         if not df > 0 or (dispersion is not None and dispersion < 0) or len(set(names)) != k:
-            raise InvalidInput("its estimates have a number or name that cannot be")
+            raise InvalidInput(f"its estimates hold an invalid number or name: {DAMAGED}")
         identified = np.array([known is True for known in record["identified"]], dtype=np.bool_)
         if identified.shape != (k,):
             raise InvalidInput(f"its {k} estimates do not say which of them are identified")
@@ -171,7 +176,7 @@ class Estimates(ShownInShort):
         identified &= np.isfinite(estimate) & np.isfinite(np.diag(sampling + privacy))
         known = np.ix_(identified, identified)
         if (shift < 0).any() or not (_possible(sampling[known]) and _possible(privacy[known])):
-            raise InvalidInput("its estimates or their covariances hold numbers that cannot be")
+            raise InvalidInput(f"its estimates or their covariances hold invalid numbers: {DAMAGED}")
         return cls(
             names=names,
             estimate=estimate,

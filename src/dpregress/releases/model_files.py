@@ -19,7 +19,7 @@ from dpregress.coordinates.svec import Matrix, Vector
 from dpregress.coordinates.whitened import WhitenedSpace
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
-from dpregress.json_files import MALFORMED, finite_or_null, parsed
+from dpregress.json_files import DAMAGED, MALFORMED, NotJSON, finite_or_null, parsed
 from dpregress.models.hazards import SURVIVAL, checked_cuts, time_in_pieces
 from dpregress.releases.estimates import Estimates
 from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw
@@ -311,6 +311,9 @@ def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
         if record["format"] != _FORMAT:
             raise InvalidInput(f"{shown(path)} is of format {record['format']!r}, not {_FORMAT!r}")
         return read(record)
+    except NotJSON as error:
+        mend = "copy it again from the folder of the fit"
+        raise InvalidInput(f"{shown(path)} is cut short or damaged: {mend} ({error})") from error
     except InvalidInput as error:
         raise InvalidInput(f"{shown(path)}: {error}") from error
     except OSError as error:
@@ -380,7 +383,7 @@ def _coefficients(record: Mapping[str, Any]) -> Coefficients:
 
 def _count(n: Any) -> int:
     if type(n) is not int or not 0 <= n < 2**63:
-        raise InvalidInput("its number of rows cannot be")
+        raise InvalidInput(f"its number of rows is invalid: {DAMAGED}")
     return n
 
 

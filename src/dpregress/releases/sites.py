@@ -15,7 +15,7 @@ from dpregress.coordinates import Matrix, Weighting, WhitenedSpace
 from dpregress.coordinates.matrices import eigen, invertible, symmetric_power
 from dpregress.display import ShownInShort, shown
 from dpregress.errors import InvalidInput, reason
-from dpregress.json_files import MALFORMED, parsed
+from dpregress.json_files import DAMAGED, MALFORMED, parsed
 from dpregress.releases.model_files import decode_moments, encode_moments
 from dpregress.releases.noise import Isotropic
 from dpregress.releases.release import Moments
@@ -198,7 +198,7 @@ def _decoded(record: Mapping[str, Any], space: WhitenedSpace) -> SiteMoments:
         and all(_is_square(matrix) for matrix in (lost, shortfall))
     )
     if not possible:
-        raise InvalidInput("its moments hold numbers that cannot be")
+        raise InvalidInput(f"its moments hold invalid numbers: {DAMAGED}")
     return SiteMoments(str(record["name"]), moments, PrivacyStatement.decode(record["privacy"]), lost, shortfall)
 
 
@@ -207,7 +207,7 @@ def _shortened(record: Mapping[str, Any] | None, space: WhitenedSpace) -> Shorte
         return None
     parts = [np.array(record[name], dtype=np.float64) for name in ("gram", "lost", "shortfall")]
     if not all(part.shape == (space.order, space.order) and _symmetric(part) and _is_square(part) for part in parts):
-        raise InvalidInput("its public moments hold numbers that cannot be")
+        raise InvalidInput(f"its public moments hold invalid numbers: {DAMAGED}")
     return Shortened(*parts)
 
 

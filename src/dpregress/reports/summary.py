@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpregress.display import UNIDENTIFIED, html_table, plain
+from dpregress.display import NO_ESTIMATE, UNIDENTIFIED, html_table, p_value, plain, to_its_error
 
 _WIDTH = 100
 _GAP = "  "
@@ -19,8 +19,15 @@ _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "]": "{]}",
 }  # fmt: skip
-#: Ratios and p-values; everything else has six significant digits.
-_THREE_DECIMALS = re.compile(r"[tz]|P>\|[tz]\|")
+_RATIO, _P_VALUE = re.compile(r"[tz]"), re.compile(r"P>\|[tz]\|")
+#: Columns of errors; the first of a table decides to how many decimals its row is shown.
+_ERRORS = ("std err", "std. error", "privacy s.e.")
+#: Under a table with a coefficient that is not identified.
+_NOT_IDENTIFIED = (
+    "Not identified: neither the releases nor public facts determine this coefficient. Report it as such,",
+    "not as 0. Merge a rare level with another, or spend more; if a text column was declared as a number,",
+    "run `dpregress check`.",
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,7 +43,7 @@ class SummaryTable:
     rows : tuple of tuple of float or None
         None is an empty cell.
     identified : tuple of bool
-        The other rows show nothing but the estimate.
+        The other rows show that they are not.
     """
 
     title: str
@@ -49,9 +56,7 @@ class SummaryTable:
         """The rows as text, with the names first."""
         found = []
         for name, row, known in zip(self.names, self.rows, self.identified, strict=True):
-            cells = [_number(column, value) for column, value in zip(self.columns, row, strict=True)]
-            if not known:
-                cells = [cells[0], UNIDENTIFIED, *("" for _ in cells[2:])]
+            cells = _numbers(self.columns, row) if known else [NO_ESTIMATE, UNIDENTIFIED, *("" for _ in row[2:])]
             found.append([plain(name), *cells])
         return found
 
@@ -145,12 +150,25 @@ class Summary:
         return self.to_html()
 
 
-def _number(column: str, value: float | None) -> str:
-    if value is None:
-        return ""
-    if _THREE_DECIMALS.fullmatch(column) and abs(value) < 1e4:
-        return f"{value:.3f}"
-    return f"{value:.6g}"
+def unidentified_note(tables: Sequence[SummaryTable]) -> tuple[str, ...]:
+    """What it means that a coefficient is not identified, and what can be done; nothing where all are."""
+    return () if all(known for table in tables for known in table.identified) else _NOT_IDENTIFIED
+
+
+def _numbers(columns: Sequence[str], row: Sequence[float | None]) -> list[str]:
+    """The cells of a row, with no more decimals than its standard error supports."""
+    error = next((value for column, value in zip(columns, row, strict=True) if column in _ERRORS), None)
+    cells = []
+    for column, value in zip(columns, row, strict=True):
+        if value is None:
+            cells.append("")
+        elif _P_VALUE.fullmatch(column):
+            cells.append(p_value(value))
+        elif _RATIO.fullmatch(column) and abs(value) < 1e4:
+            cells.append(f"{value:.3f}")
+        else:
+            cells.append(to_its_error(value, value if column in _ERRORS else error))
+    return cells
 
 
 def _aligned(table: SummaryTable) -> list[str]:

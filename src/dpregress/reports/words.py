@@ -9,6 +9,7 @@ from scipy.special import ndtr, ndtri
 from dpregress.accounting import PrivacyStatement, Relation, Unit
 from dpregress.accounting.events import ApproxDP, Event, PureDP, group
 from dpregress.accounting.unit import RECORD
+from dpregress.display import how_many
 
 _FALSE_ALARMS = 0.05
 #: What neighbours differ by.
@@ -27,8 +28,8 @@ def guarantee(privacy: PrivacyStatement) -> list[str]:
         f"What is published here would look almost the same if any one {unit} had been {_CHANGE[privacy.relation]}.",
         *([attacker(privacy.promise, unit)] if math.isfinite(privacy.mu) else []),  # zCDP knows no strongest test
         f"In the usual terms: {total(privacy)}.",
-        f"The budget bought {len(privacy.events.parts)} noisy release(s) and was charged before anything was computed "
-        "from private rows. Everything after the releases is post-processing and costs nothing.",
+        f"The budget bought {how_many(len(privacy.events.parts), 'noisy release')} and was charged before anything was "
+        "computed from private rows. Everything after the releases is post-processing and costs nothing.",
     ]
     if privacy.max_rows_per_unit is None:
         size = "epsilon" if isinstance(privacy.promise, PureDP) else "mu"

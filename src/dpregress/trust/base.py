@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from dpregress.accounting import Event, Relation, Reservation
+from dpregress.display import how_many
 from dpregress.errors import NotAnswered
 from dpregress.mechanisms import Mechanism, MechanismTable, Sampler
 from dpregress.queries.base import Query, R
@@ -33,7 +34,10 @@ class TrustModel(ABC):
         NotAnswered
         """
         if self.rounds is not None and rounds > self.rounds:
-            raise NotAnswered(f"{type(self).__name__} answers {self.rounds} time(s), this method asks {rounds} times")
+            raise NotAnswered(
+                f"{type(self).__name__} answers {how_many(self.rounds, 'time')}, this method asks "
+                f"{how_many(rounds, 'time')}"
+            )
 
     def mechanism(self, query: Query[R], spend: Event, rows: PrivateRows) -> Mechanism:
         """The mechanism of this model for a query of this norm and an event of this kind.

@@ -168,7 +168,7 @@ def test_files_without_rows_add_none(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("y,x\n1,2\n")
     assert read_files(tmp_path / "?.csv").n == 1
     (tmp_path / "c.csv").write_text("")
-    with pytest.raises(InvalidInput, match=r"c\.csv does not begin with a line of column names"):
+    with pytest.raises(InvalidInput, match=r"c\.csv is empty: it needs a line of column names"):
         read_files(tmp_path / "?.csv")
 
 

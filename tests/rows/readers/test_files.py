@@ -103,7 +103,7 @@ def test_ragged_lines_are_rows_of_missing_cells(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "column names"),
+        (b"", "is empty"),
         (b"\n", "column names"),
         (b"a,b\n", "holds no rows"),
         (b"a,b", "rows.csv"),

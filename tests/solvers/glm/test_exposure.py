@@ -16,9 +16,11 @@ from dpregress.models import Family, family_of
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import Start, from_public
 from dpregress.queries import ExposureHistogram, ExposureScore, ResponseHistogram, SecondMoment
+from dpregress.releases import Histogram, Isotropic
 from dpregress.rows import ArraySource, ExposedSource, PrivateRows
 from dpregress.solvers import ScoreSteps
-from dpregress.solvers.shared.magnitudes import Magnitudes
+from dpregress.solvers.glm.exposures import released_exposures
+from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes
 from dpregress.solvers.shared.public_fit import fit_public
 from dpregress.solvers.shared.surrogate import SurrogateRows
 from dpregress.trust import Central, Session
@@ -95,6 +97,25 @@ def test_a_constant_exposure_moves_the_intercept(
     np.testing.assert_allclose(moved[1:], 0, atol=1e-7)
     # the gamma model's intercept makes the mean right as far as half an octave tells exposures
     assert moved[0] == pytest.approx(-math.log(constant), abs=1e-7 if family.distribution.name == "poisson" else 0.05)
+
+
+@pytest.mark.parametrize("bounds", [(1.0, 1e7), (0.0, 1e6), (100.0, 1e5)])
+def test_exposures_that_noise_hides_are_the_likely_ones_within_their_bounds(
+    bounds: tuple[float, float], seed: int
+) -> None:
+    """Of 5,000 exposures no bin stands out from a noise of 100 rows, and the largest may be one of noise anywhere. The
+    mean is within a factor of 8: six standard deviations, each a factor of 1.4 at most (under 1e-8 a test).
+    """
+    rng = np.random.default_rng([seed, 11])
+    exposure = np.exp(rng.normal(9, 1.2, 5_000)).clip(*bounds)
+    space = replace(facts(rng.normal(size=(5_000, 3)), None).start.space, exposure=Exposure("e", *bounds))
+    counted = np.histogram(np.log(exposure), np.log([1e-300, *EDGES[1:-1], 1e300]))[0]
+    total = counted + rng.normal(0, 100.0, len(counted))
+    seen = Histogram(total, 5_000, Isotropic(100.0), (), space, EDGES)
+    found = released_exposures(lambda *_: seen, space, space.exposure, GDP(0.01))  # type: ignore[arg-type]
+    assert bounds[0] <= found.size.min()
+    assert found.size.max() <= bounds[1]
+    assert 1 / 8 < found.mean / exposure.mean() < 8
 
 
 def test_exposures_cost_a_tenth(seed: int) -> None:

@@ -40,6 +40,7 @@ from dpregress.queries import (
 )
 from dpregress.rows import ArraySource, PrivateRows
 from dpregress.solvers import ScoreSteps, Solution
+from dpregress.solvers.glm.surrogate_model import SurrogateModel
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.public_fit import fit_public
 from dpregress.trust import Central, Session
@@ -248,7 +249,7 @@ def test_labels_of_another_population_are_dropped_after_one_score(intercept: boo
     _, questions = run(solver, x, y, 2.0, SeededSampler(rng))
     again = [H, R, *[G] * 3, R, G, U, G, Q, M1] if intercept else [R, *[G] * 3, R, G, U, G, Q]
     assert kinds(without_wider(questions)) == [S, G, *again]
-    assert solver.rounds == len([S, G, *again]) + 1
+    assert solver.rounds == len([S, G, *again]) + 2  # a wider remainder, and labels that the second score contradicts
     spent = Composed.of([spend for _, spend in questions])
     assert GDP(2.0).covers(spent)
     assert math.isclose(spent.mu, 2.0, rel_tol=1e-9)
@@ -286,6 +287,45 @@ def test_misleading_labels_do_no_harm(family: Family, seed: int) -> None:
         random_state=rng,
     )
     assert np.abs(model.fit(x, y).coef_ - slopes).max() < 0.25
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("asked", [1, 2])
+def test_a_later_score_that_contradicts_labels_leaves_the_rest_of_the_budget(
+    asked: int, intercept: bool, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """All of it is spent, and not more."""
+    rng, answers = np.random.default_rng(seed), iter([*[False] * (asked - 1), True])
+    monkeypatch.setattr(SurrogateModel, "contradicts", lambda *_: next(answers, False))
+    x, shown, slopes = design(rng, N), design(rng, M), np.array([0.3, 0.02, -1.0])
+    y, labels = (responses(PoissonFamily, np.exp(each @ slopes), rng) for each in (x, shown))
+    public = PublicMoments.from_rows(shown, labels)
+    solver = ScoreSteps(facts(public, intercept=intercept), PoissonFamily, GDP(2.0), 0.0)
+    _, questions = run(solver, x, y, 2.0, Silent())
+    assert kinds(questions)[: asked + 1 + intercept] == [S, *[G] * asked, *[H] * intercept]
+    assert len(questions) <= solver.rounds
+    assert Composed.of([spend for _, spend in questions]).mu == pytest.approx(2.0, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+@pytest.mark.parametrize(("family", "level"), [("gamma", 100.0), ("gamma", 4.0), ("gamma", 0.1), ("poisson", 30.0)])
+def test_public_labels_at_another_level_do_no_harm(family: str, level: float, seed: int) -> None:
+    """Residuals below zero are bounded without a clip: fits stayed a hundred times too high, however large n was.
+
+    Slopes and the intercept are within .15 of the truth, six of their standard deviations (under 1e-8 a test).
+    """
+    rng, slopes = np.random.default_rng([seed, 7]), np.array([0.5, -0.3, 0.2])
+
+    def rows(n: int, times: float) -> tuple[Matrix, Vector]:
+        x = rng.normal(size=(n, 3))
+        mean = times * np.exp(2 + x @ slopes)
+        return x, rng.gamma(1.2, mean / 1.2) if family == "gamma" else rng.poisson(mean).astype(float)
+
+    (shown, labels), (x, y) = rows(60, level), rows(20_000, 1.0)
+    public = PublicMoments.from_rows(shown, labels)
+    model = DPGLMRegressor(ApproxDP(3, 1e-6), family=family, public=public, random_state=rng).fit(x, y)
+    assert abs(model.intercept_ - 2) < 0.15
+    assert np.abs(model.coef_ - slopes).max() < 0.15
 
 
 @pytest.mark.parametrize(("rate", "asked"), [(0.01, 2), (0.5, 1)])

@@ -61,7 +61,7 @@ def test_a_fit_with_public_rows_of_the_first_days(last: float, labelled: bool, s
     assert float(np.mean((new.y - model.predict(new[["day", "x"]])) ** 2)) / 4 < 1.5
     assert model.suitability_ is not None
     assert model.suitability_.left_out == (last < 1_000)
-    assert ("These were left out" in str(model.summary())) == (last < 1_000)
+    assert ("The public rows were not used" in str(model.summary())) == (last < 1_000)
 
 
 @pytest.mark.parametrize("model", [DPLogisticRegression, DPPoissonRegressor])

@@ -73,8 +73,8 @@ class Encoder(Design):
         columns = tuple((name, (schema.column(name) if schema else None) or Numeric()) for name in names)
         if not classes and target is not None and schema and isinstance(schema.column(target), Categorical):
             raise InvalidInput(
-                f"target {target!r} is categorical: this model needs a numeric response, so declare it as a number, or "
-                "not at all"
+                f"target {target!r} is categorical: fit its classes with DPLogisticRegression (--family binomial or "
+                "multinomial); for a numeric response, declare it as a number or not at all"
             )
         encoder = cls(columns, target, classes, exposed)
         for name in names:  # such as a column called "sex=m" next to the level m of sex

@@ -52,6 +52,8 @@ class Header:
             If it does not hold column names.
         """
         first = file.readline(LONGEST_LINE)
+        if not first:
+            raise InvalidInput(f"{name} is empty: it needs a line of column names and the rows below it")
         try:
             line = first.decode("utf-8-sig").rstrip("\r\n")
             if "\0" in line:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpregress.display import how_many
 from dpregress.errors import InvalidInput
 from dpregress.rows.design.encoder import present, text_of, untyped
 from dpregress.rows.readers import csv
@@ -193,7 +194,7 @@ class FilesReader(Reader):
         if self._folder is not None:
             return self._folder
         more = len(self.paths) - 1
-        return f"{self.paths[0]}" + (f" and {more} other file(s)" if more else "")
+        return f"{self.paths[0]}" + (f" and {how_many(more, 'other file')}" if more else "")
 
     @property
     def ordered(self) -> bool:

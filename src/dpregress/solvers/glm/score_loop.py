@@ -44,7 +44,11 @@ _LARGEST = 1e90
 
 
 class LabelsContradicted(Exception):
-    """The first score contradicts the public labels: it does not tell how far away the private rows' optimum is."""
+    """A score contradicts the public labels: it does not tell how far away the private rows' optimum is."""
+
+    def __init__(self, asked: int) -> None:
+        super().__init__(asked)
+        self.asked = asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,7 +308,7 @@ def take_steps(
     Raises
     ------
     LabelsContradicted
-        After the first of several scores.
+        After any score but the last, with how many were asked.
     """
     coef, clips, reach = beginning.prior.coef, [], 1.0
     scores: list[ModelledScore] = []
@@ -316,8 +320,8 @@ def take_steps(
         clips.append(question.clip)
         spend = planned if before_last is None or place < len(spends) else before_last(question, planned)
         score, variance = ask(question, spend), question.noise(spend, n) ** 2
-        if place == 1 < len(spends) and model.contradicts(coef, score.mean, variance, question.clip):
-            raise LabelsContradicted
+        if place < len(spends) and model.contradicts(coef, score.mean, variance, question.clip):
+            raise LabelsContradicted(place)
         information = correction.applied(model.information(coef))
         plain.append(ModelledScore.of(model, coef, score.mean, variance, solvable(information), question.clip))
         system = solvable(information + penalty)

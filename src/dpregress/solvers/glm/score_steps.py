@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from dpregress.accounting import GDP, split
-from dpregress.coordinates import Exposure, Matrix, ResponseScale, Vector, WhitenedSpace
+from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
 from dpregress.models import BinomialFamily, Family
 from dpregress.public.facts import PublicFacts
 from dpregress.public.radius import RowNorms
@@ -56,6 +56,7 @@ from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between
 from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.design import design_shares, released_design
 from dpregress.solvers.glm.estimates import released_squares, scored_estimates, untruncated
+from dpregress.solvers.glm.exposures import exposure_slopes, released_exposures
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.rare_counts import likely_mean, may_be_none
 from dpregress.solvers.glm.rate import START, Rate, again_share, mean_start_share
@@ -80,8 +81,6 @@ from dpregress.solvers.shared.whitening import planned_start, start_in_reach
 _EXPOSURE, _LEVELS = 0.05, 0.05
 #: The share of sizes of residuals that are released again before the last two scores.
 _SIZES = 0.04
-#: Logarithms of exposures are clipped at so many standard deviations, of which there is at least a bin's.
-_EXPOSURE_CLIP, _EXPOSURE_SPREAD = 2.0, 0.1
 #: Shares for the mean residual: of a response in [0, 1]; of one with a tail, with a prior and without one.
 MEAN_BOUNDED, _MEAN_WITH_PRIOR, _MEAN_WITHOUT = 0.05, 0.40, 0.25
 #: Private scores.
@@ -159,10 +158,7 @@ class ScoreSteps(FactSolver):
             "squares": meat_share(facts.n, facts.start.space.order, budget) if robust else 0.0,
         }
         start = 0.0 if labelled or not facts.start.space.intercept else mean_start_share(facts, budget)
-        if start > START:  # all else shares what it leaves
-            shares = {name: share * (1 - start) / (1 - START) for name, share in shares.items()}
-        where = LOOK * start if self._between else 0.0
-        shares = {"where": where, "start": start - where, **leaving_steps(shares, 1 - start)}
+        shares = _with_start(start, shares, looked=self._between is not None)
         self._spend, self._steps = allocate_budget(budget, shares, weights)
         self.squares = facts.start.space.order if "squares" in self._spend else 0
 
@@ -195,8 +191,8 @@ class ScoreSteps(FactSolver):
         asked = len(self._spend) + len(self._steps) + ("remainder" in self._spend) + rated
         if not self._labelled or self.family.distribution == BinomialFamily.distribution:
             return asked
-        other = self._without_labels
-        return max(asked, 2 + len(other._spend) + len(other._steps))
+        others = {before: self._without_labels(before) for before in range(1, len(self._steps))}
+        return max([asked, *(1 + before + len(each._spend) + len(each._steps) for before, each in others.items())])
 
     def solve(self, ask: Ask) -> Solution:
         rated, rate = self._rated(ask) if self.family == BinomialFamily else (self, None)
@@ -222,20 +218,24 @@ class ScoreSteps(FactSolver):
         space = replace(space, response=ResponseScale(self.facts.target), exposure=self.facts.exposure)
         exposures = None
         if space.exposure is not None:
-            exposures = self._exposures(ask, space, space.exposure)
-            rows = rows.exposed(space.exposure, exposures, self._exposed(ask, space, gram, exposures))
+            exposures = released_exposures(ask, space, space.exposure, self._spend["exposures"])
+            slopes = exposure_slopes(ask, space, gram, exposures, self._spend["exposed"])
+            rows = rows.exposed(space.exposure, exposures, slopes)
         try:
             return self._fitted(ask, space, mixed, rows, exposures, rate)
-        except LabelsContradicted:
-            return self._without_labels._fitted(ask, space, mixed, rows, exposures, rate)
+        except LabelsContradicted as found:
+            return self._without_labels(found.asked)._fitted(ask, space, mixed, rows, exposures, rate)
 
-    @property
-    def _without_labels(self) -> ScoreSteps:
-        """The same solver after a first score, for what was to follow: labels are of another population."""
-        other, left = copy(self), [*self._steps[1:], *([self._spend["mean"]] if "mean" in self._spend else [])]
-        intercept = self.facts.start.space.intercept
-        shares = {"start": START * intercept, "levels": _LEVELS, "sizes": _SIZES, "mean": _MEAN_WITHOUT * intercept}
-        spend, other._steps = allocate_budget(joint_budget(left), shares, STEPS_WITHOUT)
+    def _without_labels(self, asked: int) -> ScoreSteps:
+        """The same solver after so many scores, for what was to follow: labels are of another population."""
+        other, facts = copy(self), self.facts
+        left = joint_budget([*self._steps[asked:], *([self._spend["mean"]] if "mean" in self._spend else [])])
+        intercept, signed = facts.start.space.intercept, self.family.distribution.signed
+        other._between = between(facts, self.family, left.mu) if intercept and not signed else None
+        looked = other._between is not None
+        shares = {"levels": _LEVELS * (not looked), "sizes": _SIZES * (not looked), "mean": _MEAN_WITHOUT * intercept}
+        start = mean_start_share(facts, left) if intercept else 0.0
+        spend, other._steps = allocate_budget(left, _with_start(start, shares, looked=looked), STEPS_WITHOUT)
         other._spend, other._labelled = {**self._spend, **spend}, False
         return other
 
@@ -313,18 +313,6 @@ class ScoreSteps(FactSolver):
     def _prior(self, space: WhitenedSpace, weak: WeakPrior | None) -> PublicFit | None:
         public = self.facts.public
         return fit_public(public, space, self.family, weak) if self._labelled and public else None
-
-    def _exposures(self, ask: Ask, space: WhitenedSpace, exposure: Exposure) -> Magnitudes:
-        """The distribution of private exposures within their bounds; public exposures may have another scale."""
-        seen = Magnitudes.of_histogram(ask(ExposureHistogram(space, EDGES), self._spend["exposures"]))
-        return Magnitudes(np.clip(seen.size, exposure.lower, exposure.upper), seen.share)
-
-    def _exposed(self, ask: Ask, space: WhitenedSpace, gram: Matrix, exposures: Magnitudes) -> Vector:
-        """Slopes of the logarithm of exposures on the whitened features."""
-        centre, spread = exposures.logarithm
-        clip = _EXPOSURE_CLIP * max(spread, _EXPOSURE_SPREAD)
-        found = ask(ExposureScore(space, centre, clip), self._spend["exposed"])
-        return np.asarray(np.linalg.solve(gram, found.mean))
 
     def _rated(self, ask: Ask) -> tuple[ScoreSteps, Rate | None]:
         """The rate of the second class, of public labels or released, which says how little a row tells.
@@ -421,6 +409,14 @@ def _plans(facts: PublicFacts, family: Family, budget: GDP) -> tuple[tuple[tuple
     if labelled and not _few_events(facts):
         return most, (STEPS_WITH_PRIOR, 0.0)
     return most, many, (STEPS_OF_CLASSES, 0.0)
+
+
+def _with_start(start: float, shares: dict[str, float], *, looked: bool) -> dict[str, float]:
+    """Shares with that of the start, in two parts where the response is looked for first; all else shares the rest."""
+    if start > START:
+        shares = {name: share * (1 - start) / (1 - START) for name, share in shares.items()}
+    where = LOOK * start if looked else 0.0
+    return {"where": where, "start": start - where, **leaving_steps(shares, 1 - start)}
 
 
 def _few_events(facts: PublicFacts) -> bool:

@@ -191,8 +191,16 @@ class SurrogateModel(FamilyModel):
         if (events := self._events_cut(coef, clip)) is not None:
             score = score + events.taken
         length, noise = float(np.linalg.norm(score)), len(score) * variance
-        longest = clip * float(np.mean(np.abs(self.rows.x @ score))) / max(length, 1e-300)
+        along = self.rows.x @ score / max(length, 1e-300)
+        longest = float(np.mean(np.where(along > 0, clip * along, -self._lowest(coef, clip) * along)))
         return math.sqrt(max(length**2 - noise, 0.0)) > _SATURATED * longest + math.sqrt(noise)
+
+    def _lowest(self, coef: Vector, clip: float) -> Vector:
+        """How far below zero clipped residuals may be: counts and amounts are nowhere below nothing."""
+        if self.family.distribution.signed:
+            return np.full(len(self.rows.x), clip)
+        eta = self.rows.predictor(coef)
+        return np.asarray(np.minimum(clip, self.rows.weight * self.family.factor_size(eta) * self.family.mean(eta)))
 
     def clipped(self, coef: Vector, clip: float) -> Clipped:
         sizes, dispersion = self.levels, self.dispersion(coef)
