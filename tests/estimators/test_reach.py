@@ -29,6 +29,7 @@ from dpregress.releases import Coefficients
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 
+WIDE = Schema({"x0": Numeric(-60, 60), "x1": Numeric(-60, 60)})
 SCHEMA = Schema({"a": Numeric(0, 60), "b": Numeric(-5, 5), "y": Numeric(0.01, 200)})
 
 
@@ -65,13 +66,14 @@ def test_far_rows_are_predicted_within_reach(model: Any) -> None:
     assert math.exp(high) <= 200 * (1 + 1e-12)
 
 
-def test_far_rows_are_not_classified_with_certainty() -> None:
-    """Where public rows do not reach; the scores of all others are as they were."""
+@pytest.mark.parametrize("public", [True, False])
+def test_far_rows_are_not_classified_with_certainty(public: bool) -> None:
+    """Where public rows, or likely rows by the schema, do not reach; the scores of all others are as they were."""
     rng = np.random.default_rng(2)
     x = rng.normal(size=(4_000, 2))
     y = (rng.random(4_000) < 1 / (1 + np.exp(-2 * x[:, 0]))).astype(int)
-    public = PublicMoments.from_rows(x[:300])
-    fit = DPLogisticRegression(GDP(1.0), public=public, classes=(0, 1), random_state=1).fit(x[300:], y[300:])
+    known = {"public": PublicMoments.from_rows(x[:300])} if public else {"schema": WIDE}
+    fit = DPLogisticRegression(GDP(1.0), classes=(0, 1), random_state=1, **known).fit(x[300:], y[300:])
     low, high = fit.coefficients_.reach
     assert -12 < low < 0 < high < 12
     found = fit.decision_function(np.array([[50.0, 0.0], [-50.0, 0.0], [1.0, 0.0]]))
@@ -151,16 +153,6 @@ def test_bounds_that_responses_contradict_are_no_limit() -> None:
         fit = DPLinearRegression(GDP(2.0), schema=schema, public=public, random_state=1).fit(x[100:], y[100:])
         assert fit.coefficients_.reach == (-math.inf, math.inf)
         assert np.median(fit.predict(x)) > 20
-
-
-def test_other_models_predict_anywhere() -> None:
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=(2_000, 2))
-    schema = Schema({"x0": Numeric(-5, 5), "x1": Numeric(-5, 5)})
-    two = DPLogisticRegression(GDP(1.0), schema=schema, classes=(0, 1), random_state=1).fit(
-        x, (x[:, 0] > 0).astype(int)
-    )
-    assert two.coefficients_.reach == (-math.inf, math.inf)
 
 
 def test_a_saved_model_has_the_same_reach(tmp_path: Path) -> None:

@@ -300,7 +300,7 @@ class ScoreSteps(FactSolver):
     def _reach(self, rows: SurrogateRows, coef: Vector, uncertainty: Uncertainty) -> tuple[float, float]:
         """What predictors are kept between: the limits, and what rows like the public ones have."""
         public, (lower, upper) = self.facts.public, self._limits
-        if public is None or public.rows is None:
+        if (public is None or public.rows is None) and self.family != BinomialFamily:
             return lower, upper
         least, most = rows.reach(coef, uncertainty.total, uncertainty.privacy, self.facts.n)
         return (max(lower, least), min(upper, most)) if max(lower, least) < min(upper, most) else (lower, upper)
