@@ -32,8 +32,8 @@ FAILURE = 1e-7
 ROUNDING = 1e-9
 RUNS, FEW_RUNS = 300, 3
 #: Bounds of these are slow; their transcripts are checked every time, and an attack reaches no more than they show.
-SLOW = ("linear, unlabelled", "logistic, labelled", "Poisson, labelled")
-FAST = ("linear, labelled", "marginals, aim", "vertical, two parties")
+SLOW = ("linear, unlabelled", "logistic, labelled", "Poisson, labelled", "marginals, aim", "vertical, two parties")
+FAST = ("linear, labelled",)
 BOUNDED = (*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW))
 BY_NAME = {audit.name: audit for audit in AUDITS}
 WHOLE_FITS = [audit for audit in AUDITS if isinstance(audit, FitAudit)]

@@ -68,7 +68,7 @@ def test_a_class_of_few_public_rows_gets_its_share(seed: int) -> None:
     assert fit.intercept == pytest.approx(np.log(4.5 / 196.5))
 
 
-@pytest.mark.parametrize("start", ["zero", "public"])
+@pytest.mark.parametrize("start", ["zero", pytest.param("public", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_descent_without_noise_or_clip_is_maximum_likelihood(family: str, start: str, seed: int) -> None:
     rng = np.random.default_rng(seed)

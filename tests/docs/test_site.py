@@ -145,6 +145,7 @@ def test_tutorials_run(source: Path, tmp_path: Path) -> None:
     assert "<!-- check" not in page
 
 
+@pytest.mark.slow
 def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     """In a copy of the checkout, with tutorials that have not been run in place of their results."""
     copied = tmp_path / "copy"

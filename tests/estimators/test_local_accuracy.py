@@ -85,6 +85,7 @@ def test_a_level_that_no_public_row_has(labelled: bool) -> None:
     assert loss(model, x, y) <= (0.8 if labelled else 1.01)
 
 
+@pytest.mark.slow
 def test_labels_are_merged_whatever_the_unit_of_the_response() -> None:
     """Of 8 campaigns the mean excess loss is below that of the public rows alone, and equal in other units."""
     excess = np.zeros(2)

@@ -9,6 +9,7 @@ from dpregress import ApproxDP, LocalGLM, PublicMoments
 from dpregress.solvers.local.shrinkage import LinearMoments, shrunk_fit
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_plan_for_the_mean_alone_tells_no_slopes(seed: int) -> None:
     """No chance of failure: slopes of such a plan are 0 whatever the noise, and their errors are those of a guess."""

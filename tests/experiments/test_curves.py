@@ -246,6 +246,7 @@ def test_wang_tables(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     agree(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [wu_tables.DGM, wu_tables.BGM, wu_tables.RMGM])
 def test_wu_table(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Test losses on one table."""

@@ -57,6 +57,7 @@ def test_unlabelled_and_schema(seed: int) -> None:
     np.testing.assert_allclose(by_schema, labelled, rtol=0.5)
 
 
+@pytest.mark.slow
 def test_more_rows_and_budget_are_better(seed: int) -> None:
     x, y = tables(seed, 500)
     public = PublicMoments.from_rows(x, y)

@@ -98,6 +98,7 @@ def few_deciding(rng: np.random.Generator, n: int) -> pd.DataFrame:
     return pd.DataFrame(parts @ ROTATION.T, columns=FEATURES).assign(y=(rng.random(n) < rate).astype(float))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 def test_errors_are_told_where_few_rows_decide(seed: int) -> None:
     """By a schema alone. The largest error of a fit, in its standard errors, is 1 in the median, and else 6.

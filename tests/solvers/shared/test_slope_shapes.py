@@ -140,6 +140,7 @@ def test_slopes_without_a_dimension_have_a_precision_without_one() -> None:
 # ------------------------------------------------------------------ what it is for
 
 
+@pytest.mark.slow
 def test_fits_by_a_few_factors_of_many_columns_are_better_than_by_whitened_slopes(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
