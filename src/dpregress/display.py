@@ -9,8 +9,12 @@ from html import escape
 
 #: In place of the error of a coefficient about which too little is known, and in place of its estimate.
 UNIDENTIFIED, NO_ESTIMATE = "not identified", "-"
+#: Ends of intervals are shown to the third digit of the error, so that whether they hold 0 is seen.
+OF_ENDS = 3
 #: Significant digits of an error, and the most of any other number.
 _OF_ERRORS, _MOST_DIGITS = 2, 6
+#: Smaller p-values are shown as below it.
+_LEAST_P = 0.0001
 _MASK = "***"
 #: ``scheme://``, also with fewer slashes: a path collapses two into one, and people forget them.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/{0,3}")
@@ -125,17 +129,17 @@ def how_many(number: int, one: str, several: str = "") -> str:
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"
 
 
-def to_its_error(value: float, error: float | None) -> str:
-    """A number to the decimal place of the second digit of its error, if it has one; six digits at most."""
+def to_its_error(value: float, error: float | None, digits: int = _OF_ERRORS) -> str:
+    """A number to the decimal place of a digit of its error, the second, if it has one; six digits at most."""
     exact = f"{value:.{_MOST_DIGITS}g}"
     if error is None or not (math.isfinite(error) and math.isfinite(value) and error > 0):
         return exact
-    decimals = max(_OF_ERRORS - 1 - _magnitude(error), 0)
-    digits = decimals + 1 + (_magnitude(value) if value else 0)
-    if digits > _MOST_DIGITS:
+    decimals = max(digits - 1 - _magnitude(error), 0)
+    significant = decimals + 1 + (_magnitude(value) if value else 0)
+    if significant > _MOST_DIGITS:
         return exact
     if decimals > _MOST_DIGITS:
-        return f"{value:.{max(digits - 1, 0)}e}"
+        return f"{value:.{max(significant - 1, 0)}e}"
     return f"{round(value, decimals) + 0.0:.{decimals}f}"  # no sign before a 0
 
 
@@ -146,12 +150,12 @@ def _magnitude(value: float) -> int:
 
 def p_value(value: float) -> str:
     """A p-value to four decimals; smaller ones are below a bound."""
-    return "<0.0001" if value < 1e-4 else f"{value:.4f}"
+    return f"<{_LEAST_P}" if value < _LEAST_P else f"{value:.4f}"
 
 
 def p_equals(value: float) -> str:
     """A p-value in a sentence: ``p = 0.0312``, or ``p < 0.0001``."""
-    return "p < 0.0001" if value < 1e-4 else f"p = {value:.4f}"
+    return f"p < {_LEAST_P}" if value < _LEAST_P else f"p = {value:.4f}"
 
 
 class ShownInShort:

@@ -47,7 +47,7 @@ def test_check_counts_what_would_be_mapped(tables: Path, capsys: pytest.CaptureF
     assert rows["age"] == ["1", "1", "0", "0", "1"]
     assert rows["bmi"] == ["2", "0", "1", "0", "0"]
     assert "6 cells would be replaced" in shown.out
-    assert "1 cell beyond the declared bounds" in shown.out
+    assert "Beyond the declared bounds: 1 cell." in shown.out
     assert "widen them from the data dictionary, never from these private rows" in shown.out
     assert "unchanged" not in shown.out
 

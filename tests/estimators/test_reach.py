@@ -84,6 +84,34 @@ def test_far_rows_are_not_classified_with_certainty(public: bool) -> None:
     assert np.mean(near == x[300:] @ fit.coef_ + fit.intercept_) > 0.99
 
 
+@pytest.mark.parametrize("known", ["row bound", "no intercept", "some bounds"])
+def test_normal_rows_limit_nothing(known: str) -> None:
+    """They have no rare levels: rows with one of them were predicted as if it had hardly any effect."""
+    rng = np.random.default_rng(3)
+    x = np.column_stack([rng.random(8_000) < 0.02, rng.random(8_000) < 0.5]).astype(float)
+    y = (rng.random(8_000) < 1 / (1 + np.exp(2 - 4 * x[:, 0]))).astype(int)
+    more: dict[str, Any] = {
+        "row bound": {"row_bound": 1.5},
+        "no intercept": {"schema": Schema({"x0": Numeric(0, 1), "x1": Numeric(0, 1)}), "fit_intercept": False},
+        "some bounds": {"schema": Schema({"x0": Numeric(0, 1)}), "row_bound": 1.5},
+    }
+    fit = DPLogisticRegression(GDP(2.0), classes=(0, 1), random_state=1, **more[known]).fit(x, y)
+    assert fit.coefficients_.reach == (-math.inf, math.inf)
+
+
+def test_rare_levels_are_within_the_reach_of_likely_rows() -> None:
+    """Likely rows have none of a level that one row in 5,000 has; its effect is predicted in full where it is known."""
+    rng = np.random.default_rng(4)
+    a, b = rng.random(400_000) < 0.0002, rng.random(400_000) < 0.5
+    x = np.column_stack([a, b]).astype(float)
+    y = (rng.random(400_000) < 1 / (1 + np.exp(4 - 4 * a - 0.5 * b))).astype(int)
+    schema = Schema({"x0": Numeric(0, 1), "x1": Numeric(0, 1)})
+    fit = DPLogisticRegression(GDP(5.0), schema=schema, classes=(0, 1), random_state=1).fit(x, y)
+    own = fit.coef_[0] + fit.intercept_
+    assert own > -1.5
+    assert fit.decision_function(np.array([[1.0, 0.0]]))[0] > own - 0.3
+
+
 def test_by_a_schema_the_response_bounds_them() -> None:
     low, high = fitted(public=False).coefficients_.reach
     assert (low, high) == pytest.approx((math.log(0.01), math.log(200)))

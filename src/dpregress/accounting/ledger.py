@@ -212,6 +212,8 @@ class Ledger(ABC):
             said = self.describe()
         except LedgerError as error:  # of a file that is no longer there
             said = str(error)
+        except AttributeError:  # its opening failed
+            said = "not open"
         return f"<{type(self).__name__} {plain(said)}>"
 
     def _repr_html_(self) -> str:

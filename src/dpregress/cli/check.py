@@ -98,9 +98,10 @@ def _verdict(found: Sequence[ColumnCheck], family: str) -> list[str]:
         )
     if beyond:
         said.append(
-            f"{how_many(beyond, 'cell')} beyond the declared bounds. A fit uses such values, but downweights rows that "
-            "lie far outside and large residuals; the recipe one-shot clips the response. If the bounds are too "
-            "narrow, widen them from the data dictionary, never from these private rows."
+            f"Beyond the declared bounds: {how_many(beyond, 'cell')}. A fit uses such features, but downweights rows "
+            "that lie far outside. Of responses it downweights large residuals (the recipe one-shot clips them), and "
+            "predictions stay within the bounds. If the bounds are too narrow, widen them from the data dictionary, "
+            "never from these private rows."
         )
     return said or ["Every cell can be used unchanged."]
 

@@ -112,8 +112,8 @@ def _moved(estimates: Estimates) -> tuple[str, ...]:
     most = float(np.max(estimates.shift[far] / error[far]))
     return (
         "Outlying rows and large residuals are downweighted. If the model is wrong by a tenth of the residual",
-        f"standard deviation, these coefficients may be off by up to {most:.1f} standard errors beyond what their",
-        f"intervals show: {shown}.",
+        f"standard deviation, these coefficients may be shifted by up to {most:.1f} standard errors, which intervals",
+        f"do not include: {shown}.",
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.display import ShownInShort, how_many, p_value, plain, some_of, text_table, to_its_error
+from dpregress.display import OF_ENDS, ShownInShort, how_many, p_value, plain, some_of, text_table, to_its_error
 from dpregress.inference.intervals import checked_level, interval_ends, ratio_of, standard_errors
 from dpregress.inference.simultaneous import Simultaneous
 from dpregress.releases import Estimates
@@ -83,7 +83,7 @@ class SelectedModel(ShownInShort):
         import pandas as pd
 
         lower, upper = self.conf_int().T
-        columns = {"coef": self.coef, "std err": self.bse, self.header(0.95)[3]: self.pvalues}
+        columns = {"coef": self.coef, "std err": self.bse, "P (adjusted)": self.pvalues}
         return pd.DataFrame({**columns, "lower": lower, "upper": upper}, index=list(self.names))
 
     def _in_short(self) -> str:
@@ -103,7 +103,7 @@ class SelectedModel(ShownInShort):
                 to_its_error(coef, se),
                 to_its_error(se, se),
                 p_value(chance),
-                *(to_its_error(end, se) for end in ends),
+                *(to_its_error(end, se, OF_ENDS) for end in ends),
             ]
             for name, coef, se, chance, *ends in rows
         ]

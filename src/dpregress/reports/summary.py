@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpregress.display import NO_ESTIMATE, UNIDENTIFIED, html_table, p_value, plain, to_its_error
+from dpregress.display import NO_ESTIMATE, OF_ENDS, UNIDENTIFIED, html_table, p_value, plain, to_its_error
 
 _WIDTH = 100
 _GAP = "  "
@@ -19,12 +19,12 @@ _LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "]": "{]}",
 }  # fmt: skip
-_RATIO, _P_VALUE = re.compile(r"[tz]"), re.compile(r"P>\|[tz]\|")
+_RATIO, _P_VALUE, _END = re.compile(r"[tz]"), re.compile(r"P>\|[tz]\|"), re.compile(r"\[.*|.*\]")
 #: Columns of errors; the first of a table decides to how many decimals its row is shown.
 _ERRORS = ("std err", "std. error", "privacy s.e.")
 #: Under a table with a coefficient that is not identified.
 _NOT_IDENTIFIED = (
-    "Not identified: neither the releases nor public facts determine this coefficient. Report it as such,",
+    "Not identified: neither the releases nor public facts determine such a coefficient. Report it as such,",
     "not as 0. Merge a rare level with another, or spend more; if a text column was declared as a number,",
     "run `dpregress check`.",
 )
@@ -164,8 +164,10 @@ def _numbers(columns: Sequence[str], row: Sequence[float | None]) -> list[str]:
             cells.append("")
         elif _P_VALUE.fullmatch(column):
             cells.append(p_value(value))
-        elif _RATIO.fullmatch(column) and abs(value) < 1e4:
-            cells.append(f"{value:.3f}")
+        elif _RATIO.fullmatch(column):
+            cells.append(f"{value:.3f}" if abs(value) < 1e4 else f"{value:.6g}")
+        elif _END.fullmatch(column):
+            cells.append(to_its_error(value, error, OF_ENDS))
         else:
             cells.append(to_its_error(value, value if column in _ERRORS else error))
     return cells

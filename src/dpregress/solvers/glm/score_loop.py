@@ -123,7 +123,7 @@ class ScoreModel(ABC):
         return None
 
     def contradicts(self, coef: Vector, score: Vector, variance: float, clip: float) -> bool:  # noqa: ARG002
-        """Whether this first score, with noise of this variance, says that public labels mislead."""
+        """Whether this score, with noise of this variance, says that public labels mislead."""
         return False
 
     @abstractmethod

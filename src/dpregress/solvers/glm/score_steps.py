@@ -50,8 +50,7 @@ from dpregress.queries import (
     among,
     has_order,
 )
-from dpregress.releases import ANYWHERE
-from dpregress.solvers.base import FactSolver, Solution, Uncertainty
+from dpregress.solvers.base import FactSolver, Solution
 from dpregress.solvers.glm.amounts import LOOK, ROUGH, Amounts, between
 from dpregress.solvers.glm.binary_model import BinaryModel
 from dpregress.solvers.glm.design import design_shares, released_design
@@ -60,6 +59,7 @@ from dpregress.solvers.glm.exposures import exposure_slopes, released_exposures
 from dpregress.solvers.glm.mean_step import MeanStep
 from dpregress.solvers.glm.rare_counts import likely_mean, may_be_none
 from dpregress.solvers.glm.rate import START, Rate, again_share, mean_start_share
+from dpregress.solvers.glm.reach import declared_limits, reach
 from dpregress.solvers.glm.released_information import released_difference, with_difference
 from dpregress.solvers.glm.score_loop import Beginning, LabelsContradicted, take_steps
 from dpregress.solvers.glm.sizes import SizedModel, largest_size, released_sizes
@@ -284,26 +284,9 @@ class ScoreSteps(FactSolver):
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
         known = model, steps, squares, equation, mixed, n, answer, wide
         estimates = scored_estimates(*known, identified=sized.vary)
-        reach, limits = self._reach(rows, coef, steps.uncertainty) if has_scale(self.family) else ANYWHERE, self._limits
-        return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=reach, limits=limits)
-
-    @property
-    def _limits(self) -> tuple[float, float]:
-        """The declared bounds of the response as predictors, of log links."""
-        facts, (lower, upper) = self.facts, ANYWHERE
-        if facts.response_bounds is not None and facts.exposure is None and self.family.link.name == "log":
-            least, most = facts.response_bounds
-            lower = self.family.link.predictor(least) if least > 0 else lower
-            upper = self.family.link.predictor(most) if most > 0 else upper
-        return lower, upper
-
-    def _reach(self, rows: SurrogateRows, coef: Vector, uncertainty: Uncertainty) -> tuple[float, float]:
-        """What predictors are kept between: the limits, and what rows like the public ones have."""
-        public, (lower, upper) = self.facts.public, self._limits
-        if (public is None or public.rows is None) and self.family != BinomialFamily:
-            return lower, upper
-        least, most = rows.reach(coef, uncertainty.total, uncertainty.privacy, self.facts.n)
-        return (max(lower, least), min(upper, most)) if max(lower, least) < min(upper, most) else (lower, upper)
+        limits = declared_limits(self.facts, self.family)
+        within = reach(self.facts, self.family, space, rows, coef, steps.uncertainty)
+        return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=within, limits=limits)
 
     @property
     def _whole(self) -> bool:

@@ -136,7 +136,7 @@ class FamilyModel(ScoreModel):
 
 #: The most that a clip may take from the squares of released residuals: of rare events it would take nearly all.
 _MOST_CUT = 0.75
-#: A first score contradicts labels if it is more than this share of the longest that its clip allows, and its noise.
+#: A score contradicts labels if it is more than this share of the longest that its clip allows, and its noise.
 _SATURATED = 0.5
 
 
@@ -182,7 +182,7 @@ class SurrogateModel(FamilyModel):
         return ClippedScore(self.space, self.family, coef, clip)
 
     def contradicts(self, coef: Vector, score: Vector, variance: float, clip: float) -> bool:
-        """Whether clips hold back most rows, all in one direction: a step of any length could be meant.
+        """Whether residuals are nearly as far in one direction as they can be: a step of any length could be meant.
 
         Of rare events, a clip holds back nearly all in one direction in any case.
         """

@@ -393,7 +393,9 @@ class Residual(FactSolver):
         """
         space, mixed, coef, n = found.scores.space, found.scores.mixed, posterior.coef, self.facts.n
         way = Way(coef - told[0].asked, posterior.known)
-        hidden = unresolved_covariance(space, mixed, len(self._steps), self._range(levels), self.facts.schema, way)
+        # a longer slope would leave larger residuals in all rows but the few that a histogram hides
+        most = min(self._range(levels), float(levels.size[levels.share > 0].max()))
+        hidden = unresolved_covariance(space, mixed, len(self._steps), most, self.facts.schema, way)
         votes = None if kept is None else confirmed(ask, space, coef, mixed.matrix, kept.votes)
         if votes is not None:  # what far rows say otherwise is as much as the coefficients may be off
             coef, hidden = coef + votes.unlimited, hidden + np.outer(votes.unlimited, votes.unlimited)

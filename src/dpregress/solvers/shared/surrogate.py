@@ -192,6 +192,11 @@ def shows_lengths(public: PublicMoments | None, order: int) -> bool:
     return public is not None and public.rows is not None and len(public.rows) >= _ENOUGH * order
 
 
+def likely_alone(space: WhitenedSpace, schema: Schema | None) -> bool:
+    """Whether rows without public ones are likely rows between declared bounds, and not normal ones."""
+    return schema is not None and space.intercept and schema.bounds_all(space.features)
+
+
 def surrogate_rows(
     space: WhitenedSpace, public: PublicMoments | None, gram: Matrix, schema: Schema | None = None
 ) -> SurrogateRows:
@@ -208,7 +213,7 @@ def surrogate_rows(
     """
     if public is not None and public.rows is not None:
         return _recoloured(space, public.rows, gram)
-    if schema is None or not space.intercept or not schema.bounds_all(space.features):
+    if schema is None or not likely_alone(space, schema):
         return _normal(space, gram)
     mean, covariance = _implied(space, gram)
     deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
