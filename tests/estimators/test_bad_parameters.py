@@ -129,7 +129,7 @@ def test_no_parameter_fails_late(kind: type[Any]) -> None:
         ({"rows": True}, r"rows= takes a whole number from 1 to 2\^31, not True"),
         ({"rows": "many"}, "rows= takes a whole number"),
         ({"bounds": 3}, r"bounds= takes two numbers such as \(0, 1\), not 3"),
-        ({"bounds": (1, 0)}, "give lower < upper"),
+        ({"bounds": (1, 0)}, "lower must be less than upper"),
         ({"recipe": ["sparse"]}, "recipe must be one of"),
         ({"schema": {}}, "schema= takes a Schema"),
     ],

@@ -334,7 +334,7 @@ def test_what_is_not_identified_is_written_so() -> None:
     summary = model.summary()
     for text in (str(summary), summary.to_html(), summary.to_latex()):
         assert text.count("not identified") == 1
-        assert text.count("Not identified: neither the releases nor public facts determine this coefficient.") == 1
+        assert text.count("Not identified: neither the releases nor public facts determine such a coefficient.") == 1
         assert f"{model.params[1]:.4f}" not in text
     assert "Not identified" not in str(with_estimates(LINEAR()).summary())
     row = next(line for line in str(summary).splitlines() if line.startswith("age"))

@@ -382,7 +382,7 @@ REFUSED: dict[str, tuple[pa.Array, Any, str]] = {
         "may be another number as well: read it as text",
     ),
     "no finite level": (pa.array([1.0, 2.0]), Categorical(("1", "nan")), "cast the column to text in the query"),
-    "many levels": (pa.array(["1"]), Categorical(tuple(map(str, range(42)))), "takes up to 40 columns, not 41"),
+    "many levels": (pa.array(["1", "2"]), Categorical(tuple(map(str, range(42)))), "takes up to 40 columns, not 41"),
 }
 
 

@@ -389,7 +389,7 @@ def test_release_refusals(tmp_path: Path, capsys: Capture, seed: int) -> None:
         ("n = 400", "n = 0", "at least 1"),
         ("n = 400", "m = 400", "'m'"),
         ('people = "all"', 'people = "most"', "people is one of"),
-        ("lower = -1", "lower = 2", "lower < upper"),
+        ("lower = -1", "lower = 2", "lower must be less than upper"),
         ("[parties.lab.columns.dose]", "[parties.lab.columns.age]", "two parties hold"),
         ('identifiers = ["person"]', 'identifiers = ["dose"]', "cannot be a column"),
         ("epsilon = 1.0", "epsilon = -1.0", "epsilon must be positive"),
