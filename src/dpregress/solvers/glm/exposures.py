@@ -34,7 +34,8 @@ def released_exposures(ask: Ask, space: WhitenedSpace, exposure: Exposure, spend
         Of the histogram.
     """
     seen = ask(ExposureHistogram(space, EDGES), spend)
-    size, share = (found := Magnitudes.of_histogram(seen)).size, found.share
+    plain = Magnitudes.of_histogram(seen)
+    size, share = plain.size, plain.share
     shown = float(seen.total[seen.total > visible_count(seen)].sum())
     if exposure.upper < LARGEST_EXPOSURE and shown < _SHOWN * seen.n:
         within = (exposure.least < HALF_BIN * size) & (exposure.upper * HALF_BIN > size)

@@ -192,9 +192,9 @@ def shows_lengths(public: PublicMoments | None, order: int) -> bool:
     return public is not None and public.rows is not None and len(public.rows) >= _ENOUGH * order
 
 
-def likely_alone(space: WhitenedSpace, schema: Schema | None) -> bool:
+def likely_alone(space: WhitenedSpace, schema: Schema) -> bool:
     """Whether rows without public ones are likely rows between declared bounds, and not normal ones."""
-    return schema is not None and space.intercept and schema.bounds_all(space.features)
+    return space.intercept and schema.bounds_all(space.features)
 
 
 def surrogate_rows(
