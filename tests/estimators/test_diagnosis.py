@@ -191,6 +191,19 @@ def test_missing_responses_count_nowhere(seed: int) -> None:
     assert found.auc.value == pytest.approx(roc_auc_score(y[ROWS // 2 :], mean_of(model, x)[ROWS // 2 :]), abs=2e-3)
 
 
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "gamma"])
+def test_whatever_was_released_a_paid_fit_is_kept(family: str, seed: int) -> None:
+    """Responses of all sizes: before, bounds of deviances could be equal, and the fit was lost after its charge."""
+    rng = np.random.default_rng(seed)
+    x, y = data(family, rng, 3_000)
+    y[rng.random(len(y)) < 0.3] = 1e300
+    fit = DPGLMRegressor(ApproxDP(30.0, 1e-6), family=family, row_bound=6.0, random_state=seed)
+    fit.fit(x, y, diagnose=0.1, progress=False)
+    assert fit.diagnosis_ is not None
+    assert math.isfinite(fit.diagnosis_.n)
+
+
 def test_shortened_rows(seed: int) -> None:
     """The share of rows beyond the radius, at a budget where the radius is not beyond all of them. Deterministic."""
     model, _, _ = fitted("gaussian", seed, GDP(0.05), diagnose=0.1)

@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import fsspec
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -16,12 +17,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpregress import ApproxDP, DPRidge, Numeric, Schema, SQLQuery
+from dpregress.accounting import GDP, MemoryLedger
 from dpregress.display import shown
 from dpregress.errors import DPRegressError, InvalidInput
+from dpregress.mechanisms import SeededSampler
+from dpregress.rows import PrivateRows
 from dpregress.rows.readers.files import read_files
 from dpregress.rows.readers.locations import URL, opened
 from dpregress.rows.readers.sql import _ADBCReader
+from dpregress.trust import Central, Session
 from tests.cli import conftest as cli
+from tests.registry import SOURCES as KINDS
+from tests.registry import SourceEntry
 from tests.rows.leaks import chain, everything_said
 from tests.support import missing, run
 
@@ -115,6 +122,21 @@ def test_no_error_holds_a_cell(kind: str, tmp_path: Path) -> None:
     # a query is the caller's own words; here it has a part of the cell at most
     assert CELL not in everything_said(error)
     assert all(isinstance(each, DPRegressError) for each in chain(error)), "it carries another library's error"
+
+
+@pytest.mark.parametrize("entry", KINDS, ids=str)
+def test_no_private_object_shows_a_cell(entry: SourceEntry, tmp_path: Path) -> None:
+    """What tools that print the locals of a frame would show: of sources, rows, chunks and sessions."""
+    table = pa.table({name: [float(CELL)] * 9 for name in ("a", "b", "y")})
+    source = entry.make(table, tmp_path)
+    rows = PrivateRows(source)
+    chunk = next(iter(source.chunks(5)))
+    session = Session(
+        Central(), rows, SeededSampler(np.random.default_rng(0)), MemoryLedger(GDP(1.0)).reserve(GDP(1.0))
+    )
+    for each in (source, rows, chunk, session, (source, chunk), {"rows": rows}):
+        assert CELL not in f"{each!r} {each}"
+        assert "array" not in repr(each).lower().replace("arraysource", "")
 
 
 def test_what_the_caller_wrote_is_named() -> None:

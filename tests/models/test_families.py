@@ -128,3 +128,10 @@ def test_every_family_can_be_drawn_from(seed: int) -> None:
         assert family.distribution.possible(y).all()
         error = np.sqrt(family.distribution.variance(mean)[0] / len(mean))
         assert abs(y.mean() - 0.5) < 8 * error
+
+
+@pytest.mark.parametrize("count", [0.9e8, 1.1e8, 1e12, 1e16, 1e30])
+def test_the_log_likelihood_of_a_large_count_does_not_cancel(count: float) -> None:
+    """That of a perfect fit, ``y log y - y - log y!``, is ``-log(2 pi y) / 2`` but for ``1 / 12y``."""
+    found = float(PoissonFamily.distribution.saturated(np.array([count]), 1.0)[0])
+    assert found == pytest.approx(-0.5 * np.log(2 * np.pi * count), abs=1e-6)

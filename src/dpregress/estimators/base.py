@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +26,7 @@ from dpregress.inputs.described import described_table, published_name
 from dpregress.inputs.engines import engine_of, stays_in_place
 from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, one_offset
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
-from dpregress.inputs.public import is_public, left_out_note, moments_of, opened_apart, public_columns
+from dpregress.inputs.public import beyond_note, is_public, left_out_note, moments_of, opened_apart, public_columns
 from dpregress.inputs.tables import (
     Inputs,
     check_classes,
@@ -41,6 +41,7 @@ from dpregress.inputs.units import bounded_units
 from dpregress.inputs.weights import weighted
 from dpregress.public import PublicMoments, Schema
 from dpregress.public.facts import PublicFacts
+from dpregress.public.response import without_codes
 from dpregress.public.whitening import start
 from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.releases.model_files import Label, ResponseModel, WrittenFormula
@@ -336,10 +337,15 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             raise InvalidInput(
                 "the table has a single row (n_samples=1): a fit needs at least two, and many for accuracy"
             )
+        left_out = 0
+        if public is not None and schema is not None and schema.bounds_all([target]):
+            known, public = public.n, without_codes(public, schema.bounds_of(target))
+            left_out = known - public.n
+            _say(left_out, beyond_note)
         first = start(features, intercept=intercept, public=public, schema=schema, row_bound=self.row_bound)
         link = "" if exposure is None else self.response_model.link
         bounds = exposure_bounds(exposure, link, self.schema, public)
-        return PublicFacts(n=n, target=target, start=first, public=public, schema=schema, exposure=bounds)
+        return PublicFacts(n, target, first, public, schema, bounds, coded=left_out > 0)
 
     def _checked_parameters(self) -> Event:
         """Refuse parameters of another type than documented; the budget."""
@@ -393,7 +399,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return tags
 
 
-def _say(left_out: int) -> None:
-    """Warn of public rows with gaps."""
+def _say(left_out: int, note: Callable[[int], str] = left_out_note) -> None:
+    """Warn of public rows that were left out, because of gaps if nothing else is said."""
     if left_out:
-        warnings.warn(left_out_note(left_out), UserWarning, stacklevel=4)
+        warnings.warn(note(left_out), UserWarning, stacklevel=4)

@@ -394,4 +394,11 @@ def _bounds(subject: Subject, sample: Vector, mean: float, square: float) -> dic
         amounts = np.array([ends[1] * math.exp(_ABOVE), ends[0] * math.exp(-_BELOW)])
         least, most = distribution.saturated(amounts, dispersion)
         bounds["saturated"] = (float(least), float(most))
-    return bounds
+    return {part: _finite(*ends) for part, ends in bounds.items()}
+
+
+def _finite(low: float, high: float) -> tuple[float, float]:
+    """Bounds that a query accepts, whatever a model that is far off suggests."""
+    largest = DevianceSums.largest
+    low, high = np.clip(np.nan_to_num([low, high]), -largest, largest).tolist()
+    return (low, high) if low < high else (min(low, 0.0) - 1.0, max(high, 0.0) + 1.0)

@@ -19,7 +19,7 @@ from dpregress.solvers.vertical.release import plan_rows
 _PUBLIC_REACH = 2.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PartySide:
     """A party's rows and public space, and the columns whose ranges are looked for, as in :func:`numbers_among`."""
 

@@ -22,7 +22,7 @@ from dpregress.rows.readers.files import is_table, to_table
 Parties = Mapping[str, Any] | Sequence[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LabelledArray:
     """An array whose last column is the response, under this name."""
 

@@ -72,6 +72,12 @@ def left_out_note(rows: int) -> str:
     return f"{how_many(rows, 'public row')} with missing cells {'was' if rows == 1 else 'were'} left out"
 
 
+def beyond_note(rows: int) -> str:
+    """That public rows were left out whose response is no measurement."""
+    said = "a response far beyond its bounds was" if rows == 1 else "responses far beyond their bounds were"
+    return f"{how_many(rows, 'public row')} with {said} left out"
+
+
 def moments_of(
     public: Any,
     columns: Sequence[str],

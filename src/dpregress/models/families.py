@@ -22,6 +22,8 @@ from dpregress.errors import check_choice
 from dpregress.models.links import IdentityLink, InverseLink, Link, LogitLink, LogLink, PositiveIdentityLink, ProbitLink
 
 _SMALLEST = 1e-10
+#: A larger count has its log-likelihood by Stirling's formula, whose error is below 1e-9 there.
+_LARGE_COUNT = 1e8
 
 
 class Distribution(ABC):
@@ -117,7 +119,8 @@ class PoissonDistribution(Distribution):
         return np.asarray(2 * (xlogy(y, y / mean) - y + mean))
 
     def saturated(self, y: Vector, dispersion: float) -> Vector:  # noqa: ARG002  # it is 1
-        return np.asarray(xlogy(y, y) - y - gammaln(y + 1))
+        stirling = -0.5 * np.log(2 * np.pi * np.maximum(y, 1.0))  # the terms of the exact one cancel where y is large
+        return np.asarray(np.where(y > _LARGE_COUNT, stirling, xlogy(y, y) - y - gammaln(y + 1)))
 
 
 @dataclass(frozen=True)

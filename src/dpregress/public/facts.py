@@ -32,6 +32,8 @@ class PublicFacts:
     schema : Schema or None
     exposure : Exposure or None
         Bounds of the exposures, if the rows have exposures.
+    coded : bool
+        Whether public responses were left out as codes for missing ones.
     """
 
     n: int
@@ -40,6 +42,7 @@ class PublicFacts:
     public: PublicMoments | None
     schema: Schema | None
     exposure: Exposure | None = None
+    coded: bool = False
 
     @property
     def labels(self) -> Vector | None:

@@ -15,10 +15,27 @@ import numpy as np
 
 from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
 from dpregress.public.columns import Numeric
+from dpregress.public.moments import PublicMoments
 from dpregress.public.schema import Schema
 
 #: Clip in scales of the response where its distribution is not known (docs/methods/one-shot.md).
 DEFAULT_CLIP = 3.0
+#: The share of responses beyond declared bounds from which these are not believed.
+OUTSIDE = 0.2
+#: A public response this many widths beyond its bounds is a code for a missing one, or an error.
+_FAR_BEYOND = 0.5
+
+
+def without_codes(public: PublicMoments, bounds: tuple[float, float]) -> PublicMoments:
+    """Without the labelled rows whose response is far beyond declared bounds, unless there are many."""
+    if public.labels is None or public.rows is None or not len(public.labels):
+        return public
+    away = _FAR_BEYOND * (bounds[1] - bounds[0])
+    kept = (public.labels >= bounds[0] - away) & (public.labels <= bounds[1] + away)
+    if kept.all() or float(np.mean(kept)) < 1 - OUTSIDE:
+        return public
+    exposure = None if public.exposure is None else public.exposure[kept]
+    return PublicMoments.from_rows(public.rows[kept], public.labels[kept], names=public.names, exposure=exposure)
 
 
 def cross_weight(radius: float, bound: float) -> float:

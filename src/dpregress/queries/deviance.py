@@ -52,6 +52,8 @@ class DevianceSums(RowQuery[LikelihoodSums]):
 
     #: A row on both bounds of all numbers at once need not exist.
     tight: ClassVar[bool] = False
+    #: Bounds lie within this.
+    largest: ClassVar[float] = 1e100
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class DevianceSums(RowQuery[LikelihoodSums]):
     ) -> None:
         super().__init__(space)
         if not bounds or not all(
-            part in PARTS and -1e100 <= low < high <= 1e100 for part, (low, high) in bounds.items()
+            part in PARTS and -self.largest <= low < high <= self.largest for part, (low, high) in bounds.items()
         ):
             raise InvalidInput("sums of deviances need increasing, finite bounds")
         self.family = family

@@ -39,7 +39,7 @@ ROUNDING = 1e-9
 _BELOW = 1 - 4 * float(np.finfo(float).eps)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RawRows:
     """A chunk of private rows: x of shape (m, d), y of shape (m,) or None, index of the first row.
 
@@ -77,7 +77,7 @@ class RawRows:
         return np.asarray(np.ceil(known / SHARES.step) * SHARES.step)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BoundedRows:
     """A chunk inside the ball: x of shape (m, p), y and weight of shape (m,), index of the first row.
 

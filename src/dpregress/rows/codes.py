@@ -79,7 +79,7 @@ class Coder:
             check_levels(name, kind, () if attribute.edges else declared(attribute))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CodedSource(Source):
     """An Arrow table, coded chunk by chunk."""
 

@@ -158,7 +158,7 @@ class _Failed:
     said: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Summed:
     """The sum over the rows from ``first_row`` on and before ``end``."""
 

@@ -8,7 +8,7 @@ from dpregress.rows.engines import Engine, ThreadedEngine
 from dpregress.rows.sources import Source
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PrivateRows:
     """A source with the engine that computes sums over it.
 

@@ -12,7 +12,7 @@ from dpregress.rows.bounded import RawRows
 from dpregress.rows.sources import Part, Piece, SourceOf
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RangedSource(SourceOf):
     """The rows of another source within public or released ranges, each row by itself.
 

@@ -86,7 +86,7 @@ class Source(ABC):
         return self
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ArraySource(Source):
     """NumPy arrays in memory, sliced without copying.
 
@@ -138,7 +138,7 @@ def _encoded(encoder: Design, table: pa.Table | pa.RecordBatch, first: int) -> R
     return RawRows(encoder.x(table), encoder.y(table), first, exposure=encoder.exposure(table))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TableSource(_Encoded):
     """An Arrow table in memory, encoded chunk by chunk.
 
@@ -185,7 +185,7 @@ def detached(table: pa.Table) -> pa.Table:
 _IN_PLACE = "; with a unit, push-down will do as well"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StreamSource(_Encoded):
     """A table that is read again in every pass, in chunks that do not depend on how it is stored.
 
@@ -236,7 +236,7 @@ class StreamSource(_Encoded):
         return chunks(self.reader, self.encoder.needed, rows)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SourceOf(Source):
     """The rows of another source, with something beside them."""
 
@@ -254,7 +254,7 @@ class SourceOf(Source):
         return self.rows.readers()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExposedSource(SourceOf):
     """A source with exposures for its rows.
 
@@ -287,7 +287,7 @@ def _exposed(piece: Piece, exposure: Vector) -> RawRows:
     return replace(chunk, exposure=exposure[chunk.first_row : chunk.first_row + len(chunk.x)])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WeightedSource(SourceOf):
     """A source with survey weights for its rows, divided by their public bound.
 

@@ -29,7 +29,7 @@ from dpregress.rows.sources import Part, Piece, Source, SourceOf
 _SLICE = 1 << 20  # ids that are sorted at once
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CappedSource(SourceOf):
     """A source in which at most ``most`` rows of each unit count.
 

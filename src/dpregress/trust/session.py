@@ -29,7 +29,7 @@ from dpregress.trust.central import Central
 from dpregress.trust.unrecorded import note_unrecorded_fit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Session:
     """A trust model bound to rows, a sampler and a reservation: the ``ask`` of one fit.
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpregress.solvers.shared.magnitudes import Magnitudes, pooled_above
+from dpregress.coordinates import WhitenedSpace
+from dpregress.releases import Histogram, Isotropic
+from dpregress.solvers.shared.magnitudes import Magnitudes, credible, pooled_above, visible_count
 
 
 @pytest.mark.parametrize("n", [1, 2_000, 2_001, 50_001])
@@ -37,3 +39,39 @@ def test_nothing_is_pooled_where_nothing_is_seen_or_all_is_noise() -> None:
     noise[:, 5] = 6_000
     for each in noise:
         assert not pooled_above(each, np.arange(40) == 5, 150).any()
+
+
+def histogram(total: list[float]) -> Histogram:
+    """Of 1,000 rows, in bins from 0 to 1, 1 to 2, 2 to 4 and so on; the noise of a bin has standard deviation 1."""
+    edges = np.concatenate([[0.0], 2.0 ** np.arange(len(total))])
+    space = WhitenedSpace(("x",), np.eye(1), 1.0, np.zeros(1))
+    return Histogram(np.array(total), 1_000, Isotropic(1.0), (), space, edges)
+
+
+def test_sizes_that_bounds_rule_out_are_no_sizes() -> None:
+    """Bins that begin at the largest possible size or above, where some are seen there; a bin that it cuts stays."""
+    seen = histogram([500.0, 400.0, 50.0, 0.0, 50.0])
+    assert visible_count(seen) < 50
+    for most, bins in ((8.0, 4), (7.0, 4), (5.0, 4), (4.0, 3)):
+        found = credible(seen, most)
+        assert found.total.tolist() == seen.total[:bins].tolist()
+        assert found.edges.tolist() == seen.edges[: bins + 1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("total", "most"),
+    [
+        ([500.0, 400.0, 50.0, 0.0, 50.0], 9.0),  # the last bin may hold possible sizes
+        ([500.0, 400.0, 50.0, 50.0, 2.0], 8.0),  # noise
+        ([500.0, 200.0, 50.0, 0.0, 250.0], 4.0),  # so many that the bounds are wrong
+        ([500.0, 400.0, 50.0, 0.0, 50.0], np.inf),
+        ([500.0, 400.0, 50.0, 0.0, 50.0], np.nan),
+    ],
+)
+def test_otherwise_the_histogram_is_what_was_released(total: list[float], most: float) -> None:
+    seen = histogram(total)
+    assert credible(seen, most) is seen
+
+
+def test_something_is_left() -> None:
+    assert len(credible(histogram([100.0, 0.0]), 0.0).total) == 1

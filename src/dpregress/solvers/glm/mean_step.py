@@ -33,13 +33,26 @@ _FREE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class MeanStep:
-    """The mean residual at a fit and what follows from it; ``levels`` are sizes of residuals, None in [0, 1]."""
+    """The mean residual at a fit and what follows from it.
+
+    Parameters
+    ----------
+    family : Family
+    space : WhitenedSpace
+    rows : SurrogateRows
+    levels : Magnitudes or None
+        Sizes of residuals; None in [0, 1].
+    n : int
+    largest : float, optional
+        The largest size that the declared bounds of the response leave at the mean; 0 if others are no responses.
+    """
 
     family: Family
     space: WhitenedSpace
     rows: SurrogateRows
     levels: Magnitudes | None
     n: int
+    largest: float = math.inf
 
     def released(self, ask: Ask, spend: GDP, coef: Vector, clip: float) -> MeanAnswer:
         """The mean residual at a fit.
@@ -82,7 +95,8 @@ class MeanStep:
             per_unit = noise_in_mean(MeanResidual.largest_change(0.0, 1.0), spend, self.n)
             free = math.sqrt(max(_FREE * usual, noisy) * noisy) / per_unit - unit * lowest
             free = min(free, float(levels.size.max()) * levels.most)  # beyond the largest size there is nothing to gain
-        upper = levels.best_clip(noise, cut_weight=TAIL, least=free) / unit
+        most = max(self.largest, levels.largest * levels.most)  # a code for a missing response may be far beyond
+        upper = min(levels.best_clip(noise, cut_weight=TAIL, least=free), most) / unit
         return -min(upper, lowest), upper
 
     def moved(self, coef: Vector, eta: Vector, change: float) -> Vector:

@@ -15,7 +15,7 @@ from dpregress.models import Family
 from dpregress.releases import Histogram
 from dpregress.solvers.shared.likely_tail import Looked, bulk_of, with_tail_beside
 from dpregress.solvers.shared.likely_values import LikelyValues
-from dpregress.solvers.shared.magnitudes import Magnitudes, visible_count
+from dpregress.solvers.shared.magnitudes import Magnitudes, credible, visible_count
 
 #: The share of the events that noise could hide which is expected.
 _EXPECTED = 0.5
@@ -39,7 +39,9 @@ def hidden_events(family: Family, seen: Histogram) -> float:
 
 def likely_mean(family: Family, seen: Histogram, bounds: tuple[float, float] | None) -> float:
     """The mean response by a histogram of sizes, with a tail beside a commonest one and events that noise may hide."""
-    levels, most = Magnitudes.of_histogram(seen), math.inf if bounds is None else bounds[1]
+    most = math.inf if bounds is None else bounds[1]
+    seen = credible(seen, most)
+    levels = Magnitudes.of_histogram(seen)
     _, longer = tail_of(family, levels, seen, most)
     return max((levels if longer is None else longer).mean, hidden_events(family, seen))
 

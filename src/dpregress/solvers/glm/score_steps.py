@@ -62,7 +62,7 @@ from dpregress.solvers.glm.rate import START, Rate, again_share, mean_start_shar
 from dpregress.solvers.glm.reach import declared_limits, reach
 from dpregress.solvers.glm.released_information import released_difference, with_difference
 from dpregress.solvers.glm.score_loop import Beginning, LabelsContradicted, take_steps
-from dpregress.solvers.glm.sizes import SizedModel, largest_size, released_sizes
+from dpregress.solvers.glm.sizes import Largest, SizedModel, released_sizes
 from dpregress.solvers.glm.surrogate_model import FamilyModel, ReleasedMean, SurrogateModel
 from dpregress.solvers.shared.asked_remainder import AskedRemainder
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, joint_budget, leaving_steps
@@ -253,11 +253,11 @@ class ScoreSteps(FactSolver):
         prior = self._prior(space, weak)
         amounts = None if self._between is None else self._amounts(ask, space, self._between)
         coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, amounts or rate)
-        most = largest_size(self.family, self.facts.response_bounds, float(space.mean_row(gram) @ coef))
-        look = self._look(ask, space, coef, prior if amounts is None else amounts, most)
+        largest = Largest(self.family, self.facts.response_bounds, rows, float(space.mean_row(gram) @ coef))
+        look = self._look(ask, space, coef, prior if amounts is None else amounts, largest)
         levels = None if look is None else look.levels
         model = self._model(space, rows, mixed, levels, None if prior is None else prior.rows)
-        sized = SizedModel(ask, model, self._spend.get("sizes"), len(self._steps), look, most)
+        sized = SizedModel(ask, model, self._spend.get("sizes"), len(self._steps), look, largest)
         penalty = ridge_penalty(space, self.alpha, n)
         told = [ReleasedMean(model, coef, np.zeros(1), doubt)] if doubt else []
         begin, beyond = self._begin(model, coef, prior, weak), None
@@ -279,7 +279,8 @@ class ScoreSteps(FactSolver):
             elif isinstance(model, SurrogateModel):
                 levels = model.levels
             clip = math.inf if levels is None else model.question(coef, self._steps[-1]).clip
-            step = MeanStep(self.family, space, rows, levels, n)
+            most = 0.0 if sized.coded or self.facts.coded else largest.usual(coef)
+            step = MeanStep(self.family, space, rows, levels, n, most)
             found = step.released(ask, self._spend["mean"], coef, clip)
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
         known = model, steps, squares, equation, mixed, n, answer, wide
@@ -345,7 +346,7 @@ class ScoreSteps(FactSolver):
         return level * space.constant, known.variance
 
     def _look(
-        self, ask: Ask, space: WhitenedSpace, coef: Vector, known: PublicFit | Amounts | None, most: float
+        self, ask: Ask, space: WhitenedSpace, coef: Vector, known: PublicFit | Amounts | None, most: Largest
     ) -> Looked | None:
         """Sizes of residuals at the start, from the public rows or released; None if they are bounded anyway."""
         if self.family == BinomialFamily:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,11 +14,14 @@ from dpregress.queries import Ask, ResidualHistogram
 from dpregress.solvers.glm.rare_counts import may_be_none, tail_of, with_events
 from dpregress.solvers.glm.surrogate_model import FamilyModel, SurrogateModel
 from dpregress.solvers.shared.likely_tail import FAR, Looked, all_the_same
-from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, visible_count
+from dpregress.solvers.shared.magnitudes import EDGES, Magnitudes, credible, visible_count
+from dpregress.solvers.shared.surrogate import SurrogateRows
 from dpregress.solvers.shared.truncation import Truncation
 
 #: Where the largest size that is seen is so many times the median, some responses are unlike the others.
 _OTHERS = 12.0
+#: The share of rows below whose predictors no residuals are expected, and as many above.
+_NEARLY_NONE = 0.01
 
 
 def released_sizes(
@@ -27,32 +30,64 @@ def released_sizes(
     family: Family,
     coef: Vector,
     spend: GDP,
-    most: float,
+    most: Largest,
     *,
     pooled: bool = False,
     before: Looked | None = None,
 ) -> Looked:
     """Sizes of weighted residuals at these coefficients, with those that the noise may hide.
 
-    Of responses that are nearly all the same, at first or now, a tail is looked for up to the size ``most``.
+    Of responses that are nearly all the same, at first or now, a tail is looked for up to the size that bounds leave
+    at the mean. Sizes that they leave nowhere are those of codes or errors.
     """
-    seen = ask(ResidualHistogram(space, family, coef, EDGES), spend)
+    found = ask(ResidualHistogram(space, family, coef, EDGES), spend)
+    seen = credible(found, most.usual(coef) if before is not None and before.coded else most.anywhere(coef))
     levels = Magnitudes.of_histogram(seen, pooled=pooled)
-    bulk, longer = tail_of(family, levels, seen, most, before)
+    bulk, longer = tail_of(family, levels, seen, most.at_mean, before)
     if longer is not None:
         return Looked(longer, bulk, tail=True)
     if before is not None and before.tail:
         return before
     sizes = with_events(levels, family, seen)
-    return Looked(sizes.with_hidden_tail(visible_count(seen) / seen.n, FAR), bulk)
+    return Looked(sizes.with_hidden_tail(visible_count(seen) / seen.n, FAR), bulk, coded=seen is not found)
 
 
-def largest_size(family: Family, bounds: tuple[float, float] | None, predictor: float) -> float:
-    """The largest residual from this predictor that bounds of the response leave."""
-    if bounds is None:
-        return math.inf
-    at = np.array([predictor])
-    return float(np.max(np.abs(np.array(bounds) - family.mean(at))) * np.abs(family.factor(at))[0])
+@dataclass(frozen=True, eq=False)
+class Largest:
+    """The largest residuals that declared bounds of the response leave.
+
+    Parameters
+    ----------
+    family : Family
+    bounds : (float, float) or None
+    rows : SurrogateRows
+    mean : float
+        The predictor of the mean row at the start.
+    """
+
+    family: Family
+    bounds: tuple[float, float] | None
+    rows: SurrogateRows
+    mean: float
+
+    @property
+    def at_mean(self) -> float:
+        """From the mean at the start."""
+        return self._from(np.array([self.mean]))
+
+    def anywhere(self, coef: Vector) -> float:
+        """From nearly any row."""
+        return self._from(np.quantile(self.rows.predictor(coef), [_NEARLY_NONE, 1 - _NEARLY_NONE]))
+
+    def usual(self, coef: Vector) -> float:
+        """From the median row."""
+        return self._from(np.quantile(self.rows.predictor(coef), [0.5]))
+
+    def _from(self, predictors: Vector) -> float:
+        if self.bounds is None:
+            return math.inf
+        away = np.abs(np.array(self.bounds)[:, None] - self.family.mean(predictors))
+        return float(np.max(away * np.abs(self.family.factor(predictors))))
 
 
 class SizedModel:
@@ -71,8 +106,7 @@ class SizedModel:
         How many there are.
     first : Looked or None
         The first sizes; None if residuals are bounded.
-    most : float
-        The largest possible size.
+    most : Largest
 
     Attributes
     ----------
@@ -83,7 +117,7 @@ class SizedModel:
     """
 
     def __init__(
-        self, ask: Ask, model: FamilyModel, spend: GDP | None, scores: int, first: Looked | None, most: float
+        self, ask: Ask, model: FamilyModel, spend: GDP | None, scores: int, first: Looked | None, most: Largest
     ) -> None:
         self.model, self.looks = model, [] if first is None else [first]
         self._ask, self._spend, self._place, self._most = ask, spend, scores - 1, most
@@ -96,6 +130,11 @@ class SizedModel:
             self.looks.append(released_sizes(self._ask, *found, before=self.looks[0]))
             self.model = replace(model, levels=self.looks[-1].levels)
         return self.model
+
+    @property
+    def coded(self) -> bool:
+        """Whether sizes were seen that declared bounds rule out."""
+        return any(look.coded for look in self.looks)
 
     @property
     def vary(self) -> bool:

@@ -255,13 +255,14 @@ class Residual(FactSolver):
         gram, penalty = mixed.matrix, self._penalty(space)
         assert prior.labels is not None
         fit, weights = prior.by_labels, space.weights(prior.labels.x)
-        levels = Magnitudes.of_sample(weights * fit.residuals).with_hidden_tail(HIDDEN / len(weights))
+        levels = Magnitudes.of_sample(weights * fit.residuals)
+        levels = levels if self.facts.coded else levels.with_hidden_tail(HIDDEN / len(weights))
         sizes = shown = Sizes.of_labels(levels, prior.labels.y)
         dispersion, trusted, taken = fit.dispersion, not fit.unseen and not shown.tail, list[Taken]()
         prior = replace(prior, sampling=np.asarray(dispersion / n * np.linalg.inv(gram)))
         posterior = before = prior.after(taken)
         reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
-        told: list[LinearScore] = []
+        told, declared = list[LinearScore](), self.facts.credible_bounds is not None
         for turn, spend in enumerate(steps):
             last = turn == len(steps) - 1
             spend, kept = self._held_back(ask, found, spend) if last else (spend, None)
@@ -271,7 +272,8 @@ class Residual(FactSolver):
             if look:
                 share = min(max(share, _LEAST_LOOK), _LOOK)
                 cost, spend = split(spend, (share, 1 - share))
-                sizes = Sizes.asked(ask, space, posterior.coef, reach, cost, most=2 * self._range(levels), before=shown)
+                asked, most = (ask, space, posterior.coef, reach, cost), 2 * self._range(levels)
+                sizes = Sizes.asked(*asked, most=most, before=shown, declared=declared)
                 trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.median / usual < _UNLIKE)
                 if not sizes.blind:
                     dispersion = self._dispersion(sizes.levels, space)
@@ -308,13 +310,13 @@ class Residual(FactSolver):
         gram, penalty = mixed.matrix, self._penalty(space)
         coef = start.mean * space.constant if space.intercept else np.zeros(space.order)
         prior, taken, beyond = LinearPrior(space, gram, coef, 0.0, start.doubt), list[Taken](), False
-        told, sizes, seen = list[LinearScore](), start.sizes or Sizes.unknown(start.reach), list[Sizes]()
+        told, seen, declared = list[LinearScore](), list[Sizes](), self.facts.credible_bounds is not None
+        sizes = start.sizes or Sizes.unknown(start.reach)
         for turn, spend in enumerate(steps):
             spend, kept = self._held_back(ask, found, spend) if turn == len(steps) - 1 else (spend, None)
             if f"levels {turn}" in self._spend:
-                sizes = start.looked(
-                    ask, space, coef, self._spend[f"levels {turn}"], 2 * self._range(sizes.levels), sizes
-                )
+                asked, most = self._spend[f"levels {turn}"], 2 * self._range(sizes.levels)
+                sizes = start.looked(ask, space, coef, asked, most, sizes, declared=declared)
                 seen.append(sizes)
                 prior = prior.varying(coef, sizes.levels.root_mean_square)
             if not turn:

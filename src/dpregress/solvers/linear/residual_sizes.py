@@ -23,7 +23,7 @@ from dpregress.solvers.shared.likely_tail import (
     with_tail_beside,
 )
 from dpregress.solvers.shared.likely_values import LikelyValues
-from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, pooled_above, visible_count
+from dpregress.solvers.shared.magnitudes import HALF_BIN, Magnitudes, credible, pooled_above, visible_count
 
 #: Chance that an empty bin between known bounds is taken for a full one, in all bins together.
 _FALSE_BIN = 0.01
@@ -54,14 +54,16 @@ class Sizes(Looked):
         *,
         most: float,
         before: Sizes,
+        declared: bool = False,
     ) -> Sizes:
         """Of residuals at these coefficients, which are expected to be at most twice the reach.
 
         Where residuals are nearly all of one size, or were before, a tail is looked for up to ``most``; one that was
-        found before stays.
+        found before stays. Declared bounds of the response may leave no larger one.
         """
         edges = 2 * reach * 2.0 ** (np.arange(-2 * _DOWN, 2 * _ABOVE + 1) / 2)
         found = ask(ResidualHistogram(space, GaussianFamily, coef, edges), spend)
+        found = credible(found, most) if declared else found
         sizes = cls.of_histogram(found, reach, most=most, before=before)
         return before if before.tail and not sizes.tail else sizes
 

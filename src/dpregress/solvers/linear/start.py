@@ -10,6 +10,7 @@ import numpy as np
 from dpregress.accounting import GDP
 from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
 from dpregress.models import GaussianFamily
+from dpregress.public.response import OUTSIDE
 from dpregress.queries import Ask, Counted, MeanResidual, ResponseHistogram, noise_in_mean
 from dpregress.releases import Histogram
 from dpregress.solvers.linear.residual_sizes import Sizes
@@ -21,9 +22,8 @@ from dpregress.solvers.shared.magnitudes import EDGES, HALF_BIN, Magnitudes, vis
 _PLACES = 64
 #: Residuals are looked for within so many root mean squared distances from the mean.
 _WITHIN = 4.0
-#: How far below the lower bound places are measured from, in widths; and the share of values beyond
-#: bounds from which these are not believed.
-_BELOW, _OUTSIDE = 4.0, 0.2
+#: How far below the lower bound places are measured from, in widths.
+_BELOW = 4.0
 #: A response within this share of the reach of its bounds is much narrower than they are.
 _NARROW = 0.1
 #: Standard deviations by which a released mean may be off.
@@ -137,11 +137,14 @@ class ResponseStart:
         """Whether responses are known to vary, also by these sizes of residuals."""
         return not self.zero and not all_the_same(seen, located=self.same)
 
-    def looked(self, ask: Ask, space: WhitenedSpace, coef: Vector, spend: GDP, most: float, before: Sizes) -> Sizes:
-        """Sizes of residuals at these coefficients, of at most this size, given the latest ones."""
+    def looked(
+        self, ask: Ask, space: WhitenedSpace, coef: Vector, spend: GDP, most: float, before: Sizes, *, declared: bool
+    ) -> Sizes:
+        """Sizes of residuals at these coefficients, of at most this size (declared or not), given the latest ones."""
         if self.sizes and not self.outside and not before.bulk:
             return Sizes.likely(ask, space, coef, self.reach, spend, same=self.same)
-        return Sizes.asked(ask, space, coef, self.reach, spend, most=most, before=before)
+        declared = declared and not self.outside
+        return Sizes.asked(ask, space, coef, self.reach, spend, most=most, before=before, declared=declared)
 
     def averaged(self, ask: Ask, space: WhitenedSpace, spend: GDP, n: int) -> ResponseStart:
         """With the released mean response, shrunk towards the centre; ``space`` is centred there."""
@@ -178,7 +181,7 @@ def _located(ask: Ask, space: WhitenedSpace, target: str, declared: ResponseScal
     likely = LikelyValues.of(counts, value)
     centre = likely.mean if space.intercept else 0.0
     levels, most = likely.sizes(centre, np.full(len(value), inner[1])), likely.largest_sizes(centre, float(inner[1]))
-    if likely.share[-1] + (likely.share[0] if below else 0.0) > _OUTSIDE:
+    if likely.share[-1] + (likely.share[0] if below else 0.0) > OUTSIDE:
         farthest = max(lower + width - centre, centre - lower)
         return ResponseStart(centre, farthest, Sizes(levels), most, doubt=farthest**2 / 3, outside=True)
     doubt = likely.variance + float(inner[1]) ** 2 / 12  # that of a place within its bin too

@@ -54,12 +54,15 @@ class Looked:
         Whether there is a tail beside it, which stands out of the noise in all bins together.
     hides : bool
         Whether noise may hide others that decide on the mean, and no later look tells of them.
+    coded : bool
+        Whether sizes were seen that declared bounds rule out.
     """
 
     levels: Magnitudes
     bulk: float = 0.0
     tail: bool = False
     hides: bool = False
+    coded: bool = False
 
 
 def all_the_same(looks: Sequence[Looked], *, located: bool = False) -> bool:

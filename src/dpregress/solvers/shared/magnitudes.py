@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from dpregress.coordinates import Vector
+from dpregress.public.response import OUTSIDE
 from dpregress.releases import Histogram, Isotropic
 
 #: Half-octave bins from 2^-100 to 2^100, for scales of any unit.
@@ -232,6 +233,19 @@ def pooled_above(total: Vector, seen: NDArray[np.bool_], noise: float) -> Vector
         else:
             place += _POOLED[0]
     return found
+
+
+def credible(histogram: Histogram, most: float) -> Histogram:
+    """Without sizes that declared bounds rule out, unless so many are seen that these are not believed.
+
+    A code for a missing response, such as 9999, would set means and clips.
+    """
+    beyond = histogram.edges[:-1] >= most
+    seen = np.where(beyond & (histogram.total > visible_count(histogram)), histogram.total, 0.0)
+    if not seen.any() or float(seen.sum()) > OUTSIDE * histogram.n:
+        return histogram
+    kept = max(int(np.argmax(beyond)), 1)
+    return replace(histogram, total=histogram.total[:kept], edges=histogram.edges[: kept + 1])
 
 
 def visible_count(histogram: Histogram) -> float:
