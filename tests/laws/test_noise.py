@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from dpregress.releases import Release
 from dpregress.rows import PrivateRows
 from tests import registry
 from tests.laws.noise_laws import Case, check_squares
-from tests.laws.spies import Silent, watched
+from tests.laws.spies import Remembering, Silent, watched
 from tests.registry import (
     CODED_QUERIES,
     DOMAINS,
@@ -71,7 +72,7 @@ def check_noise(
     """The mechanism's law holds of releases of this query."""
     rng = np.random.default_rng(seed)
     query = entry.make(SPACES[space](rng), rng)
-    rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
+    rows = replace(registry.private(registry.tame_rows(rng, query.space, ROWS)), engine=Remembering())
     answer = answer_of_mechanism(mechanism) if answer is None else answer
     released = [answer(query, rows, sampler) for _ in range(mechanism.releases)]
     draws = 1 if query.kept_apart else draws
@@ -82,7 +83,7 @@ def check_matrix_entries(sampler: Sampler, seed: int, releases: int = 2000) -> N
     """In a released second moment the diagonal has variance sigma^2, every entry beside it sigma^2 / 2."""
     rng = np.random.default_rng(seed)
     query = QUERIES[0].make(SPACES["plain"](rng), rng)
-    rows = registry.private(registry.tame_rows(rng, query.space, ROWS))
+    rows = replace(registry.private(registry.tame_rows(rng, query.space, ROWS)), engine=Remembering())
     answer = answer_of_mechanism(gaussian())
     exact = answer(query, rows, Silent()).total
     sigma = query.sensitivity(Relation.REPLACE_ONE) / MU

@@ -234,8 +234,15 @@ def test_totals_of_databases_are_those_of_the_reference(
             assert_same(pushed(query, source), expected_of(query, as_asked(rows, query)), f"{kind}, {entry}")
 
 
+@pytest.mark.parametrize(
+    ("entry", "radius", "scale", "centre"),
+    [
+        (2.0**-149, 2.0**99, 2.0**100, 1e-300),
+        pytest.param(2.0**99, 2.0**-99, 2.0**-100, -1e30, marks=pytest.mark.slow),  # the same statements
+    ],
+)
 def test_the_smallest_and_largest_numbers_make_no_database_fail(
-    kept: Callable[[pa.Table, Path], Any], tmp_path: Path
+    entry: float, radius: float, scale: float, centre: float, kept: Callable[[pa.Table, Path], Any], tmp_path: Path
 ) -> None:
     """PostgreSQL raises an error where a product overflows or becomes 0: cells at the ends of all ranges."""
     ends = [0.0, 5e-324, 2.0**-200, 2.0**-199, 1e-30, 1.0, 1e30, 2.0**100, 2.0**101, 1e300, FINITE, np.inf, np.nan]
@@ -245,53 +252,52 @@ def test_the_smallest_and_largest_numbers_make_no_database_fail(
     exposed = replace(plain, exposure=np.roll(x, 3))
     table = kept(table_of(exposed), tmp_path)
     source, with_exposures = source_of(table), source_of(table, "e")
-    for entry, radius, scale, centre in ((2.0**-149, 2.0**99, 2.0**100, 1e-300), (2.0**99, 2.0**-99, 2.0**-100, -1e30)):
-        whitening = np.array([[entry, 0.0, 0.0], [1.0, entry, 1e-60], [1e-45, -1.0, entry]])
-        response = ResponseScale("y", centre, scale, 1.0)
-        space = WhitenedSpace(tuple(NAMES), whitening, radius, np.array([0.0, 1e-300, 1e90]), response=response)
-        query = Counted(SecondMoment(space))
-        assert_same(pushed(query, source), expected_of(query, plain), f"{entry}")
-        assert_same(pushed(query, with_exposures), expected_of(query, exposed), f"{entry}")
-        unbounded = space.with_response(ResponseScale("y", centre, scale))
-        for coef in ([1e-100, 0.0, -1.0], [1e30, -1e30, 1e-99]):
-            for family in ALL_SIZES:
-                score = ClippedScore(unbounded, family, np.array(coef), 2.0**99)
-                gradient = ClippedGradient(unbounded, family, score.coef, 2.0**99)
-                asked = (
-                    score,
-                    gradient,
-                    ScoreRemainder(score, 2.0**-99),
-                    ScoreRemainder(gradient, 2.0**-99),
-                    ClippedGradient(unbounded, family, score.coef, 2.0**-99, 3.0),
-                    ScoreSquares(score, 2.0**-99),
-                    ScoreSquares(gradient, 2.0**-99),
-                    MeanResidual(unbounded, family, score.coef, -1e-9, 1e30),
-                )
-                for query in asked:
-                    assert_same(pushed(query, source), expected_of(query, plain), f"{entry}, {family}, {query}")
-            information = BinomialInformation(unbounded, np.array(coef))
-            assert_same(pushed(information, source), expected_of(information, plain), f"{entry}, {information}")
-            of_classes = MultinomialScore(unbounded.with_response(ResponseScale("y")), CLASSES, 2.0**-99)
-            rest = ClassRemainder(of_classes, 2.0**-99)
-            for query in (
-                of_classes,
-                rest,
-                ScoreSquares(of_classes, 2.0**99),
-                ScoreSquares(rest, 2.0**99),
-                MeanClassResidual(of_classes.space, CLASSES),
-            ):
-                assert_same(pushed(query, source), expected_of(query, plain), f"{entry}, {query}")
-            any_exposure = replace(unbounded, exposure=Exposure("e"))
-            score = ExposureScore(any_exposure, -1e-30, 2.0**-99)
-            mean = MeanResidual(any_exposure, PoissonFamily, np.array(coef), -1e-9, 1e30)
-            for query in (score, ScoreSquares(score, 2.0**99), mean, ExposureHistogram(any_exposure, EDGES)):
+    whitening = np.array([[entry, 0.0, 0.0], [1.0, entry, 1e-60], [1e-45, -1.0, entry]])
+    response = ResponseScale("y", centre, scale, 1.0)
+    space = WhitenedSpace(tuple(NAMES), whitening, radius, np.array([0.0, 1e-300, 1e90]), response=response)
+    query = Counted(SecondMoment(space))
+    assert_same(pushed(query, source), expected_of(query, plain), f"{entry}")
+    assert_same(pushed(query, with_exposures), expected_of(query, exposed), f"{entry}")
+    unbounded = space.with_response(ResponseScale("y", centre, scale))
+    for coef in ([1e-100, 0.0, -1.0], [1e30, -1e30, 1e-99]):
+        for family in ALL_SIZES:
+            score = ClippedScore(unbounded, family, np.array(coef), 2.0**99)
+            gradient = ClippedGradient(unbounded, family, score.coef, 2.0**99)
+            asked = (
+                score,
+                gradient,
+                ScoreRemainder(score, 2.0**-99),
+                ScoreRemainder(gradient, 2.0**-99),
+                ClippedGradient(unbounded, family, score.coef, 2.0**-99, 3.0),
+                ScoreSquares(score, 2.0**-99),
+                ScoreSquares(gradient, 2.0**-99),
+                MeanResidual(unbounded, family, score.coef, -1e-9, 1e30),
+            )
+            for query in asked:
+                assert_same(pushed(query, source), expected_of(query, plain), f"{entry}, {family}, {query}")
+        information = BinomialInformation(unbounded, np.array(coef))
+        assert_same(pushed(information, source), expected_of(information, plain), f"{entry}, {information}")
+        of_classes = MultinomialScore(unbounded.with_response(ResponseScale("y")), CLASSES, 2.0**-99)
+        rest = ClassRemainder(of_classes, 2.0**-99)
+        for query in (
+            of_classes,
+            rest,
+            ScoreSquares(of_classes, 2.0**99),
+            ScoreSquares(rest, 2.0**99),
+            MeanClassResidual(of_classes.space, CLASSES),
+        ):
+            assert_same(pushed(query, source), expected_of(query, plain), f"{entry}, {query}")
+        any_exposure = replace(unbounded, exposure=Exposure("e"))
+        score = ExposureScore(any_exposure, -1e-30, 2.0**-99)
+        mean = MeanResidual(any_exposure, PoissonFamily, np.array(coef), -1e-9, 1e30)
+        for query in (score, ScoreSquares(score, 2.0**99), mean, ExposureHistogram(any_exposure, EDGES)):
+            assert_same(pushed(query, with_exposures), expected_of(query, exposed), f"{entry}, {query}")
+        hazards = np.append(coef, [1e-100, -1e30])
+        for clip in (2.0**-99, 2.0**99):
+            score = PieceScore(any_exposure, FAR_CUTS, hazards, clip)
+            squares, totals = ScoreSquares(score, 2.0**99), PieceTotals(any_exposure, FAR_CUTS)
+            for query in (score, squares, totals, PieceInformation(any_exposure, FAR_CUTS, hazards, clip)):
                 assert_same(pushed(query, with_exposures), expected_of(query, exposed), f"{entry}, {query}")
-            hazards = np.append(coef, [1e-100, -1e30])
-            for clip in (2.0**-99, 2.0**99):
-                score = PieceScore(any_exposure, FAR_CUTS, hazards, clip)
-                squares, totals = ScoreSquares(score, 2.0**99), PieceTotals(any_exposure, FAR_CUTS)
-                for query in (score, squares, totals, PieceInformation(any_exposure, FAR_CUTS, hazards, clip)):
-                    assert_same(pushed(query, with_exposures), expected_of(query, exposed), f"{entry}, {query}")
 
 
 def test_counts_of_coded_rows_are_those_of_a_reader(
@@ -319,34 +325,41 @@ def test_counts_of_coded_rows_are_those_of_a_reader(
         assert_same(unrounded_total(query, PrivateRows(source, ENGINE.make(None))), expected, str(entry))
 
 
+#: One pair each time, all others where there is time: spaces, and cells of rows that are infinite.
+_FAR_CELLS = [
+    pytest.param(kind, far, marks=[] if (kind, len(far)) == ("exposure", 2) else pytest.mark.slow)
+    for kind in ("intercept", "exposure")
+    for far in ((), (np.inf,), (-np.inf, np.inf))
+]
+
+
 @pytest.mark.parametrize(
     "keeping",
     [in_parquet, *(pytest.param(each, marks=pytest.mark.slow) for each in (in_relation, in_duckdb))],  # one engine
     ids=lambda each: each.__name__,
 )
+@pytest.mark.parametrize(("kind", "far"), _FAR_CELLS)
 def test_no_infinite_cell_decides_about_others(
-    keeping: Callable[[pa.Table, Path], Any], tmp_path: Path, seed: int
+    kind: str, far: tuple[float, ...], keeping: Callable[[pa.Table, Path], Any], tmp_path: Path, seed: int
 ) -> None:
     """Cells that are NaN count alike whether a cell of another row is infinite or none is. No seed can break it."""
     rng = np.random.default_rng(seed)
-    for kind in ("intercept", "exposure"):
-        space = SPACES[kind](rng)
-        tame = registry.tame_rows(rng, space, 200)
-        x, y = tame.x.copy(), tame.y.copy()
-        x[rng.random(x.shape) < 0.3], y[rng.random(len(y)) < 0.3] = np.nan, np.nan
-        for far in ((), (np.inf,), (-np.inf, np.inf)):
-            x[: len(far)], y[: len(far)] = np.array(far)[:, None], np.array(far)
-            rows = replace(tame, x=x, y=y)
-            table = keeping(table_of(rows), tmp_path)
-            for entry in PUSHED:
-                query = entry.make(space, rng)
-                found = pushed(query, source_of(table, exposure_of(query)))
-                assert_same(found, expected_of(query, as_asked(rows, query)), f"{kind}, {entry}, {far}")
-        domain = domain_of(Schema({name: Numeric(-2, 2) for name in NAMES}), bins=5)
-        source = CodedParquet(reader_of(table), domain)
-        query = Blocks(domain, [(j,) for j in range(len(NAMES))])
-        expected = unrounded_total(query, PrivateRows(CodedSource(table_of(rows), domain)))
-        assert_same(unrounded_total(query, PrivateRows(source, ENGINE.make(None))), expected, kind)
+    space = SPACES[kind](rng)
+    tame = registry.tame_rows(rng, space, 200)
+    x, y = tame.x.copy(), tame.y.copy()
+    x[rng.random(x.shape) < 0.3], y[rng.random(len(y)) < 0.3] = np.nan, np.nan
+    x[: len(far)], y[: len(far)] = np.array(far)[:, None], np.array(far)
+    rows = replace(tame, x=x, y=y)
+    table = keeping(table_of(rows), tmp_path)
+    for entry in PUSHED:
+        query = entry.make(space, rng)
+        found = pushed(query, source_of(table, exposure_of(query)))
+        assert_same(found, expected_of(query, as_asked(rows, query)), str(entry))
+    domain = domain_of(Schema({name: Numeric(-2, 2) for name in NAMES}), bins=5)
+    source = CodedParquet(reader_of(table), domain)
+    query = Blocks(domain, [(j,) for j in range(len(NAMES))])
+    expected = unrounded_total(query, PrivateRows(CodedSource(table_of(rows), domain)))
+    assert_same(unrounded_total(query, PrivateRows(source, ENGINE.make(None))), expected, kind)
 
 
 def test_sums_of_many_rows_in_two_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
@@ -500,7 +513,7 @@ def test_rows_beyond_their_bound_are_dropped_by_the_database(tmp_path: Path, see
 
 
 @pytest.mark.parametrize("entry", PUSHED, ids=str)
-@pytest.mark.parametrize("wrong", ["threefold", "far"])
+@pytest.mark.parametrize("wrong", [pytest.param("threefold", marks=pytest.mark.slow), "far"])
 def test_no_arithmetic_moves_a_row_beyond_the_bound(
     wrong: str, entry: QueryEntry, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
