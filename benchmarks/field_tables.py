@@ -25,7 +25,6 @@ the mean of the private rows for everybody, which is not private. Rows have the 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +34,7 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.grid import Parts, fitted_rows
-from benchmarks.random_tables import add_options, run_all
+from benchmarks.random_tables import run_named
 from benchmarks.tables import GridTable
 from dpregress.coordinates import Vector
 
@@ -240,14 +239,7 @@ def lines(rows: pd.DataFrame) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the tables that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", type=lambda text: tuple(text.split(",")), default=tuple(TABLES))
-    parser.add_argument("--repeats", type=int, default=6)
-    add_options(parser)
-    options = parser.parse_args(arguments)
-    if unknown := set(options.tables) - set(TABLES):
-        parser.error(f"no such table: {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
-    run_all(run, [(name, repeat) for name in options.tables for repeat in range(options.repeats)], options, lines)
+    run_named(run, tuple(TABLES), 6, lines, __doc__, arguments)
 
 
 if __name__ == "__main__":

@@ -236,6 +236,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="CSV file of all rows")
 
 
+def run_named(
+    one: Callable[..., list[dict[str, Any]]],
+    names: Sequence[str],
+    repeats: int,
+    said: Callable[[pd.DataFrame], Iterable[str]],
+    description: str | None,
+    arguments: Sequence[str] | None,
+) -> None:
+    """Repeats of the tables that are asked for, of those with these names."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", type=lambda text: tuple(text.split(",")), default=tuple(names))
+    parser.add_argument("--repeats", type=int, default=repeats)
+    add_options(parser)
+    options = parser.parse_args(arguments)
+    if unknown := set(options.tables) - set(names):
+        parser.error(f"no such table: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    run_all(one, [(name, repeat) for name in options.tables for repeat in range(options.repeats)], options, said)
+
+
 def _quietly(one: Callable[..., list[dict[str, Any]]], job: Any, **options: Any) -> list[dict[str, Any]]:
     """A job without the warnings of thousands of fits with noise from a seed."""
     with warnings.catch_warnings():

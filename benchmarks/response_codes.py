@@ -11,7 +11,6 @@ for each family, code, share and public knowledge: median and largest by epsilon
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.grid import Parts, fitted_rows
-from benchmarks.random_tables import add_options, run_all
+from benchmarks.random_tables import run_named
 from benchmarks.tables import GridTable
 from dpregress.coordinates import Vector
 
@@ -97,14 +96,7 @@ def lines(rows: pd.DataFrame) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the families that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", type=lambda text: tuple(text.split(",")), default=tuple(_UPPER))
-    parser.add_argument("--repeats", type=int, default=4)
-    add_options(parser)
-    options = parser.parse_args(arguments)
-    if unknown := set(options.tables) - set(_UPPER):
-        parser.error(f"no such table: {', '.join(sorted(unknown))}; there are {', '.join(_UPPER)}")
-    run_all(run, [(name, repeat) for name in options.tables for repeat in range(options.repeats)], options, lines)
+    run_named(run, tuple(_UPPER), 4, lines, __doc__, arguments)
 
 
 if __name__ == "__main__":
