@@ -99,9 +99,9 @@ def _verdict(found: Sequence[ColumnCheck], family: str) -> list[str]:
     if beyond:
         said.append(
             f"Beyond the declared bounds: {how_many(beyond, 'cell')}. A fit uses such features, but downweights rows "
-            "that lie far outside. Of responses it clips large residuals (the recipe one-shot clips responses), no "
-            "later than the bounds allow if few lie beyond them, and predictions stay within the bounds. If the bounds "
-            "are too narrow, widen them from the data dictionary, never from these private rows."
+            "that lie far outside. Of responses it clips large residuals (the recipe one-shot clips responses); those "
+            "far beyond the bounds do not widen the clips unless they are many. Predictions stay within the bounds. If "
+            "the bounds are too narrow, widen them from the data dictionary, never from these private rows."
         )
     return said or ["Every cell can be used unchanged."]
 

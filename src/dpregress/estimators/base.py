@@ -338,10 +338,10 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
                 "the table has a single row (n_samples=1): a fit needs at least two, and many for accuracy"
             )
         left_out = 0
-        if public is not None and schema is not None and schema.bounds_all([target]):
+        if public is not None and schema is not None and not self.target_classes and schema.bounds_all([target]):
             known, public = public.n, without_codes(public, schema.bounds_of(target))
             left_out = known - public.n
-            _say(left_out, beyond_note)
+            _say(left_out, beyond_note, frames=5)
         first = start(features, intercept=intercept, public=public, schema=schema, row_bound=self.row_bound)
         link = "" if exposure is None else self.response_model.link
         bounds = exposure_bounds(exposure, link, self.schema, public)
@@ -399,7 +399,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return tags
 
 
-def _say(left_out: int, note: Callable[[int], str] = left_out_note) -> None:
+def _say(left_out: int, note: Callable[[int], str] = left_out_note, frames: int = 4) -> None:
     """Warn of public rows that were left out, because of gaps if nothing else is said."""
     if left_out:
-        warnings.warn(note(left_out), UserWarning, stacklevel=4)
+        warnings.warn(note(left_out), UserWarning, stacklevel=frames)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpregress.coordinates import Exposure, Matrix, Vector
 from dpregress.public.moments import PublicMoments
+from dpregress.public.response import OUTSIDE, widened
 from dpregress.public.schema import Schema
 from dpregress.public.whitening import Start
 
@@ -68,6 +71,16 @@ class PublicFacts:
         if bounds is None or labels is None or not len(labels):
             return bounds
         return bounds if bounds[0] <= float(labels.min()) and float(labels.max()) <= bounds[1] else None
+
+    @property
+    def possible(self) -> tuple[float, float] | None:
+        """Where responses lie that are no codes: the bounds and half a width, unless many public ones are beyond."""
+        if self.response_bounds is None:
+            return None
+        lower, upper = widened(self.response_bounds)
+        labels = self.labels
+        beyond = 0.0 if labels is None or not len(labels) else float(np.mean((labels < lower) | (labels > upper)))
+        return (lower, upper) if beyond <= OUTSIDE else None
 
     @property
     def known_rows(self) -> Matrix | None:

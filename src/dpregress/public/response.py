@@ -22,16 +22,22 @@ from dpregress.public.schema import Schema
 DEFAULT_CLIP = 3.0
 #: The share of responses beyond declared bounds from which these are not believed.
 OUTSIDE = 0.2
-#: A public response this many widths beyond its bounds is a code for a missing one, or an error.
+#: A response this many widths beyond its bounds is a code for a missing one, or an error.
 _FAR_BEYOND = 0.5
+
+
+def widened(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Bounds beyond which a response is a code or an error, rather than one for which they are too narrow."""
+    away = _FAR_BEYOND * (bounds[1] - bounds[0])
+    return bounds[0] - away, bounds[1] + away
 
 
 def without_codes(public: PublicMoments, bounds: tuple[float, float]) -> PublicMoments:
     """Without the labelled rows whose response is far beyond declared bounds, unless there are many."""
     if public.labels is None or public.rows is None or not len(public.labels):
         return public
-    away = _FAR_BEYOND * (bounds[1] - bounds[0])
-    kept = (public.labels >= bounds[0] - away) & (public.labels <= bounds[1] + away)
+    lower, upper = widened(bounds)
+    kept = (public.labels >= lower) & (public.labels <= upper)
     if kept.all() or float(np.mean(kept)) < 1 - OUTSIDE:
         return public
     exposure = None if public.exposure is None else public.exposure[kept]

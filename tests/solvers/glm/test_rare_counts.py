@@ -48,9 +48,23 @@ def test_a_tail_of_events_counts_in_the_mean() -> None:
     histogram = Histogram(total, N, Isotropic(250.0), (), space, EDGES)
     events = 750 / N * np.sqrt(EDGES[first : first + 5] * EDGES[first + 1 : first + 6]).sum()
     assert Magnitudes.of_histogram(histogram).mean < 1e-20
-    assert likely_mean(PoissonFamily, histogram, (0.0, 100.0)) == pytest.approx(events, rel=0.3)
+    assert likely_mean(PoissonFamily, histogram, (0.0, 100.0), None) == pytest.approx(events, rel=0.3)
     nothing = Histogram(np.where(total > N / 2, float(N), 0.0), N, Isotropic(250.0), (), space, EDGES)
-    assert likely_mean(PoissonFamily, nothing, (0.0, 100.0)) == hidden_events(PoissonFamily, nothing)
+    assert likely_mean(PoissonFamily, nothing, (0.0, 100.0), None) == hidden_events(PoissonFamily, nothing)
+
+
+def test_events_of_the_largest_size_count_in_the_mean_and_codes_do_not() -> None:
+    """A count of 1 between 0 and 1 is in the bin that begins there."""
+    space = WhitenedSpace((), np.eye(1), 2.0, np.zeros(0), intercept=True)
+    total = np.zeros(len(EDGES) - 1)
+    total[0], total[np.searchsorted(EDGES, 1.0)], total[np.searchsorted(EDGES, 9_999.0) - 1] = (
+        0.89 * N,
+        0.1 * N,
+        0.01 * N,
+    )
+    histogram = Histogram(total, N, Isotropic(3.0), (), space, EDGES)
+    found = likely_mean(PoissonFamily, histogram, (0.0, 1.0), (-0.5, 1.5))
+    assert found == pytest.approx(0.1, rel=0.25)  # sizes are those of the middles of bins
 
 
 def test_events_that_are_seen_are_left_as_they_are() -> None:

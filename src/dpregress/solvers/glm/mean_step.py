@@ -44,7 +44,7 @@ class MeanStep:
         Sizes of residuals; None in [0, 1].
     n : int
     largest : float, optional
-        The largest size that the declared bounds of the response leave at the mean; 0 if others are no responses.
+        The largest size that the declared bounds of the response leave at the mean; 0: none beyond those seen.
     """
 
     family: Family

@@ -37,10 +37,12 @@ def hidden_events(family: Family, seen: Histogram) -> float:
     return hidden_share(seen) if counts else 0.0
 
 
-def likely_mean(family: Family, seen: Histogram, bounds: tuple[float, float] | None) -> float:
+def likely_mean(
+    family: Family, seen: Histogram, bounds: tuple[float, float] | None, possible: tuple[float, float] | None
+) -> float:
     """The mean response by a histogram of sizes, with a tail beside a commonest one and events that noise may hide."""
     most = math.inf if bounds is None else bounds[1]
-    seen = credible(seen, most)
+    seen = credible(seen, math.inf if possible is None else float(np.max(np.abs(possible))))
     levels = Magnitudes.of_histogram(seen)
     _, longer = tail_of(family, levels, seen, most)
     return max((levels if longer is None else longer).mean, hidden_events(family, seen))

@@ -253,7 +253,7 @@ class ScoreSteps(FactSolver):
         prior = self._prior(space, weak)
         amounts = None if self._between is None else self._amounts(ask, space, self._between)
         coef, doubt = (prior.coef, 0.0) if prior is not None else self._start(ask, space, exposures, amounts or rate)
-        largest = Largest(self.family, self.facts.response_bounds, rows, float(space.mean_row(gram) @ coef))
+        largest = Largest(self.family, self.facts, rows, float(space.mean_row(gram) @ coef))
         look = self._look(ask, space, coef, prior if amounts is None else amounts, largest)
         levels = None if look is None else look.levels
         model = self._model(space, rows, mixed, levels, None if prior is None else prior.rows)
@@ -338,7 +338,7 @@ class ScoreSteps(FactSolver):
             return np.zeros(space.order), 0.0
         if known is None:
             seen = ask(ResponseHistogram(space, EDGES), self._spend["start"])
-            mean = likely_mean(self.family, seen, self.facts.response_bounds)
+            mean = likely_mean(self.family, seen, self.facts.response_bounds, self.facts.possible)
             known = Rate(mean, (ROUGH * mean) ** 2)
         level = self.family.link.predictor(known.value)
         if exposures is not None:  # the link is the logarithm: the overall rate

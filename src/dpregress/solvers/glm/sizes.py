@@ -10,6 +10,7 @@ import numpy as np
 from dpregress.accounting import GDP
 from dpregress.coordinates import Vector, WhitenedSpace
 from dpregress.models import Family
+from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, ResidualHistogram
 from dpregress.solvers.glm.rare_counts import may_be_none, tail_of, with_events
 from dpregress.solvers.glm.surrogate_model import FamilyModel, SurrogateModel
@@ -41,15 +42,16 @@ def released_sizes(
     at the mean. Sizes that they leave nowhere are those of codes or errors.
     """
     found = ask(ResidualHistogram(space, family, coef, EDGES), spend)
-    seen = credible(found, most.usual(coef) if before is not None and before.coded else most.anywhere(coef))
+    seen = credible(found, most.possible(coef, coded=before is not None and before.coded))
+    coded = seen is not found
     levels = Magnitudes.of_histogram(seen, pooled=pooled)
     bulk, longer = tail_of(family, levels, seen, most.at_mean, before)
     if longer is not None:
-        return Looked(longer, bulk, tail=True)
+        return Looked(longer, bulk, tail=True, coded=coded)
     if before is not None and before.tail:
-        return before
+        return replace(before, coded=coded or before.coded)
     sizes = with_events(levels, family, seen)
-    return Looked(sizes.with_hidden_tail(visible_count(seen) / seen.n, FAR), bulk, coded=seen is not found)
+    return Looked(sizes.with_hidden_tail(visible_count(seen) / seen.n, FAR), bulk, coded=coded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,34 +61,41 @@ class Largest:
     Parameters
     ----------
     family : Family
-    bounds : (float, float) or None
+    facts : PublicFacts
     rows : SurrogateRows
     mean : float
         The predictor of the mean row at the start.
     """
 
     family: Family
-    bounds: tuple[float, float] | None
+    facts: PublicFacts
     rows: SurrogateRows
     mean: float
 
     @property
     def at_mean(self) -> float:
         """From the mean at the start."""
-        return self._from(np.array([self.mean]))
-
-    def anywhere(self, coef: Vector) -> float:
-        """From nearly any row."""
-        return self._from(np.quantile(self.rows.predictor(coef), [_NEARLY_NONE, 1 - _NEARLY_NONE]))
+        return self._from(np.array([self.mean]), self.facts.response_bounds)
 
     def usual(self, coef: Vector) -> float:
         """From the median row."""
-        return self._from(np.quantile(self.rows.predictor(coef), [0.5]))
+        return self._from(self._predictors(coef, [0.5]), self.facts.response_bounds)
 
-    def _from(self, predictors: Vector) -> float:
-        if self.bounds is None:
+    def possible(self, coef: Vector, *, coded: bool) -> float:
+        """From nearly any row, or from the median one where codes were seen, and for bounds that are too narrow."""
+        at = [0.5] if coded else [_NEARLY_NONE, 0.5, 1 - _NEARLY_NONE]
+        return self._from(self._predictors(coef, at), self.facts.possible)
+
+    def _predictors(self, coef: Vector, at: list[float]) -> Vector:
+        """Quantiles of those of the surrogate rows whose mean is possible."""
+        eta = self.rows.predictor(coef)
+        inside = self.family.inside(eta)
+        return np.quantile(eta[inside] if inside.any() else eta, at)
+
+    def _from(self, predictors: Vector, bounds: tuple[float, float] | None) -> float:
+        if bounds is None:
             return math.inf
-        away = np.abs(np.array(self.bounds)[:, None] - self.family.mean(predictors))
+        away = np.abs(np.array(bounds)[:, None] - self.family.mean(predictors))
         return float(np.max(away * np.abs(self.family.factor(predictors))))
 
 

@@ -262,7 +262,7 @@ class Residual(FactSolver):
         prior = replace(prior, sampling=np.asarray(dispersion / n * np.linalg.inv(gram)))
         posterior = before = prior.after(taken)
         reach, usual = float(levels.size.max()), max(levels.median, 1e-300)
-        told, declared = list[LinearScore](), self.facts.credible_bounds is not None
+        told, declared = list[LinearScore](), self.facts.possible is not None
         for turn, spend in enumerate(steps):
             last = turn == len(steps) - 1
             spend, kept = self._held_back(ask, found, spend) if last else (spend, None)
@@ -310,7 +310,7 @@ class Residual(FactSolver):
         gram, penalty = mixed.matrix, self._penalty(space)
         coef = start.mean * space.constant if space.intercept else np.zeros(space.order)
         prior, taken, beyond = LinearPrior(space, gram, coef, 0.0, start.doubt), list[Taken](), False
-        told, seen, declared = list[LinearScore](), list[Sizes](), self.facts.credible_bounds is not None
+        told, seen, declared = list[LinearScore](), list[Sizes](), self.facts.possible is not None
         sizes = start.sizes or Sizes.unknown(start.reach)
         for turn, spend in enumerate(steps):
             spend, kept = self._held_back(ask, found, spend) if turn == len(steps) - 1 else (spend, None)

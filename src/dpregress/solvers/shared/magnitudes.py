@@ -242,10 +242,11 @@ def credible(histogram: Histogram, most: float) -> Histogram:
     """
     beyond = histogram.edges[:-1] >= most
     seen = np.where(beyond & (histogram.total > visible_count(histogram)), histogram.total, 0.0)
-    if not seen.any() or float(seen.sum()) > OUTSIDE * histogram.n:
+    if not seen.any() or float(seen.sum()) > OUTSIDE * float(histogram.total.sum()):
         return histogram
     kept = max(int(np.argmax(beyond)), 1)
-    return replace(histogram, total=histogram.total[:kept], edges=histogram.edges[: kept + 1])
+    left = max(histogram.n - round(float(seen.sum())), 1)
+    return replace(histogram, total=histogram.total[:kept], edges=histogram.edges[: kept + 1], n=left)
 
 
 def visible_count(histogram: Histogram) -> float:

@@ -106,7 +106,7 @@ def _without(facts: PublicFacts) -> PublicFacts | None:
     if schema is None or not schema.bounds_all(space.features):
         return None
     bounds = start(space.features, intercept=bool(space.intercept), public=None, schema=schema, row_bound=None)
-    return replace(facts, start=bounds, public=None)
+    return replace(facts, start=bounds, public=None, coded=False)
 
 
 class _Beyond(NamedTuple):
