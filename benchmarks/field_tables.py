@@ -34,7 +34,7 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.grid import Parts, fitted_rows
-from benchmarks.random_tables import run_named
+from benchmarks.random_tables import failed, run_named
 from benchmarks.tables import GridTable
 from dpregress.coordinates import Vector
 
@@ -233,8 +233,7 @@ def lines(rows: pd.DataFrame) -> Iterator[str]:
         for way, of_way in of_table.groupby("knows", sort=False):
             cells = of_way.groupby("epsilon").ratio
             yield f"  {way:10} " + "  ".join(f"{e:g}: {c.median():.3f}, {c.max():.3f}" for e, c in cells)
-    for row in rows[rows.error != ""].itertuples():
-        yield f"{row.table} {row.knows} epsilon {row.epsilon:g}: {row.error}"
+    yield from failed(rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -224,8 +224,7 @@ def lines(rows: pd.DataFrame) -> Iterator[str]:
             f"{(over <= 1.01).mean():.0%}, 1.05: {(over <= 1.05).mean():.0%}, 1.5: {(over <= 1.5).mean():.1%}, "
             f"largest {over.max():.4g} ({cell.table[over.idxmax()]}, {cell.family[over.idxmax()]})"
         )
-    for row in rows[rows.error != ""].itertuples():
-        yield f"{row.table} {row.knows} epsilon {row.epsilon:g}: {row.error}"
+    yield from failed(rows)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -253,6 +252,12 @@ def run_named(
     if unknown := set(options.tables) - set(names):
         parser.error(f"no such table: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     run_all(one, [(name, repeat) for name in options.tables for repeat in range(options.repeats)], options, said)
+
+
+def failed(rows: pd.DataFrame) -> Iterator[str]:
+    """Fits that gave no answer, and why."""
+    for row in rows[rows.error != ""].itertuples():
+        yield f"{row.table} {row.knows} epsilon {row.epsilon:g}: {row.error}"
 
 
 def _quietly(one: Callable[..., list[dict[str, Any]]], job: Any, **options: Any) -> list[dict[str, Any]]:

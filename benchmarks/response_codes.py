@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from benchmarks.grid import Parts, fitted_rows
-from benchmarks.random_tables import run_named
+from benchmarks.random_tables import failed, run_named
 from benchmarks.tables import GridTable
 from dpregress.coordinates import Vector
 
@@ -90,8 +90,7 @@ def lines(rows: pd.DataFrame) -> Iterator[str]:
         for (code, share, way), cells in of_family.groupby(["code", "share", "knows"], sort=False):
             found = "  ".join(f"{e:g}: {c.median():.3f}, {c.max():.3f}" for e, c in cells.groupby("epsilon").ratio)
             yield f"  {code:5g} {share:5g} {way:10} {found}"
-    for row in rows[rows.error != ""].itertuples():
-        yield f"{row.table} {row.knows} epsilon {row.epsilon:g}: {row.error}"
+    yield from failed(rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

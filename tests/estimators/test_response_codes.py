@@ -22,7 +22,7 @@ from dpregress import (
 )
 from dpregress.accounting import ApproxDP
 from dpregress.errors import SeededNoiseWarning, UnrecordedSpendingWarning
-from dpregress.models import GammaFamily, GaussianFamily, PoissonFamily
+from dpregress.models import Family, GammaFamily, GaussianFamily, PoissonFamily
 from dpregress.public.facts import PublicFacts
 from dpregress.public.response import without_codes
 from dpregress.public.whitening import start
@@ -55,6 +55,11 @@ def schema_of(kind: str) -> Schema:
     return Schema({**{name: Numeric(-5, 5) for name in NAMES}, "y": Numeric(0, MODELS[kind][2])})
 
 
+def check_better_than_the_mean(family: Family, y: np.ndarray, predicted: np.ndarray) -> None:
+    loss = family.distribution.unit_deviance
+    assert np.mean(loss(y, predicted)) < 0.85 * np.mean(loss(y, np.full(len(y), y.mean())))
+
+
 @pytest.mark.parametrize("code", [CODE, -999.0])
 @pytest.mark.parametrize("public", ["schema", "unlabelled", "labelled"])
 @pytest.mark.parametrize("kind", MODELS)
@@ -71,8 +76,7 @@ def test_predictions_are_better_than_the_mean(kind: str, public: str, code: floa
         given["public"] = known
     fit = model(ApproxDP(3.0, 1e-6), schema=schema_of(kind), random_state=seed, **given)
     fit.fit(x[300:], coded[300:], progress=False)
-    loss = family.distribution.unit_deviance
-    assert np.mean(loss(y, fit.predict(x))) < 0.85 * np.mean(loss(y, np.full(len(y), y.mean())))
+    check_better_than_the_mean(family, y, fit.predict(x))
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -87,8 +91,7 @@ def test_public_codes_are_left_out(kind: str) -> None:
     fit = model(ApproxDP(1.0, 1e-6), schema=schema_of(kind), public=public, random_state=seed)
     with pytest.warns(UserWarning, match="6 public rows with responses far beyond their bounds were left out"):
         fit.fit(x[300:], coded[300:], progress=False)
-    loss = family.distribution.unit_deviance
-    assert np.mean(loss(y, fit.predict(x))) < 0.85 * np.mean(loss(y, np.full(len(y), y.mean())))
+    check_better_than_the_mean(family, y, fit.predict(x))
 
 
 @pytest.mark.parametrize("public", ["schema", "unlabelled", "labelled"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
@@ -37,20 +38,19 @@ class Silent(Sampler):
         return int(scores.argmax())
 
 
+@dataclass(frozen=True)
 class Remembering(ThreadedEngine):
     """An engine that sums the same rows once for each query: tests draw hundreds of releases of one sum."""
 
-    def __init__(self) -> None:
-        super().__init__(workers=1)
-        object.__setattr__(self, "_known", list[tuple[Any, Any, ExactVector]]())
+    workers: int = 1
+    known: list[tuple[type[Source], Any, ExactVector]] = field(default_factory=list)
 
     def total(self, source: Source, value: Any, *, columns: int) -> ExactVector:
-        known: list[tuple[Any, Any, ExactVector]] = self._known  # type: ignore[attr-defined]
-        for kind, query, found in known:
+        for kind, query, found in self.known:
             if kind is type(source) and query is value.query:
                 return found
         found = super().total(source, value, columns=columns)
-        known.append((type(source), value.query, found))
+        self.known.append((type(source), value.query, found))
         return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpregress.coordinates import Exposure, Matrix, Vector
 from dpregress.public.moments import PublicMoments
-from dpregress.public.response import OUTSIDE, widened
+from dpregress.public.response import OUTSIDE, far_beyond, widened
 from dpregress.public.schema import Schema
 from dpregress.public.whitening import Start
 
@@ -77,10 +77,9 @@ class PublicFacts:
         """Where responses lie that are no codes: the bounds and half a width, unless many public ones are beyond."""
         if self.response_bounds is None:
             return None
-        lower, upper = widened(self.response_bounds)
-        labels = self.labels
-        beyond = 0.0 if labels is None or not len(labels) else float(np.mean((labels < lower) | (labels > upper)))
-        return (lower, upper) if beyond <= OUTSIDE else None
+        labels, bounds = self.labels, self.response_bounds
+        many = labels is not None and len(labels) and float(np.mean(far_beyond(labels, bounds))) > OUTSIDE
+        return None if many else widened(bounds)
 
     @property
     def known_rows(self) -> Matrix | None:

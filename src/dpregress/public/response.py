@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
 from dpregress.public.columns import Numeric
@@ -32,12 +33,17 @@ def widened(bounds: tuple[float, float]) -> tuple[float, float]:
     return bounds[0] - away, bounds[1] + away
 
 
+def far_beyond(labels: Vector, bounds: tuple[float, float]) -> NDArray[np.bool_]:
+    """Which public responses are codes or errors."""
+    lower, upper = widened(bounds)
+    return np.asarray((labels < lower) | (labels > upper))
+
+
 def without_codes(public: PublicMoments, bounds: tuple[float, float]) -> PublicMoments:
     """Without the labelled rows whose response is far beyond declared bounds, unless there are many."""
     if public.labels is None or public.rows is None or not len(public.labels):
         return public
-    lower, upper = widened(bounds)
-    kept = (public.labels >= lower) & (public.labels <= upper)
+    kept = ~far_beyond(public.labels, bounds)
     if kept.all() or float(np.mean(kept)) < 1 - OUTSIDE:
         return public
     exposure = None if public.exposure is None else public.exposure[kept]

@@ -272,8 +272,8 @@ class Residual(FactSolver):
             if look:
                 share = min(max(share, _LEAST_LOOK), _LOOK)
                 cost, spend = split(spend, (share, 1 - share))
-                asked, most = (ask, space, posterior.coef, reach, cost), 2 * self._range(levels)
-                sizes = Sizes.asked(*asked, most=most, before=shown, declared=declared)
+                coef, most = posterior.coef, 2 * self._range(levels)
+                sizes = Sizes.asked(ask, space, coef, reach, cost, most=most, before=shown, declared=declared)
                 trusted = trusted and (sizes.blind or 1 / _UNLIKE < sizes.levels.median / usual < _UNLIKE)
                 if not sizes.blind:
                     dispersion = self._dispersion(sizes.levels, space)
