@@ -199,7 +199,6 @@ def test_python_examples_run(
         assert not names["model"].privacy_.seeded  # type: ignore[attr-defined]
 
 
-@pytest.mark.slow
 def test_command_line_examples_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
