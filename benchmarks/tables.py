@@ -231,13 +231,15 @@ ASIDE: tuple[GridTable, ...] = (
         _some(_attacks, 60_000, 2),
     ),
 )  # fmt: skip
-#: Tables without the few rows that decide on their coefficients: one of 4,898, and 71 of 226,051.
+#: Tables without the few rows that decide on their coefficients, one of 4,898 and 71 of 226,051, and classes whose
+#: slopes are steep.
 REST: tuple[GridTable, ...] = (
     GridTable(
         "winerest", "gaussian", "quality", "wine_quality_white", _at_most("residual sugar", 40.0),
         bounds={"quality": (0.0, 10.0)},
     ),
     GridTable("taxirest", "gaussian", "trip_total", "nist_taxi", _at_most("trip_miles", 5.0, "fare", "tips")),
+    GridTable("powersteep", "binomial", "PE", "power_plant", _class("PE", lambda y: y > 460.0)),
 )  # fmt: skip
 SETS = {"tuned": TUNED, "aside": ASIDE}
 ENTRIES = {entry.name: entry for entry in (*TUNED, *ASIDE, *REST)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import contrasts
@@ -66,7 +67,7 @@ def original_estimates(
         estimate=estimate,
         sampling=rows,
         privacy=noise,
-        identified=np.asarray((hidden <= _NEGLIGIBLE * length) & known),
+        identified=np.asarray((hidden <= _NEGLIGIBLE * length) & known & ~_adrift(space, names, unidentified)),
         shift=_root_diagonal(turn, shift),
         df=df,
         cov_type=cov_type,
@@ -77,8 +78,21 @@ def original_estimates(
 
 #: Share of a coefficient's squared length that may lie along directions about which too little is known.
 _NEGLIGIBLE = 0.01
+#: Share of the constant that may lie along such directions: beyond it rows are, by a third of a standard deviation and
+#: without any variance that noise leaves, where public facts do not have them, and intercepts are extrapolations.
+_SHIFTED = 0.1
 #: A coefficient is not identified if its privacy variance exceeds this share of the sampling variance of a single row.
 _ROWS = 0.25
+
+
+def _adrift(space: WhitenedSpace, names: Sequence[str], unidentified: Matrix | None) -> NDArray[np.bool_]:
+    """Which coefficients are intercepts that slopes decide about which too little is known."""
+    intercepts = np.array([name.endswith(INTERCEPT) for name in names])
+    if unidentified is None or not space.intercept:
+        return intercepts & False
+    constant = space.constant / np.linalg.norm(space.constant)
+    along = np.kron(constant[:, None], np.eye(len(unidentified) // len(constant)))
+    return intercepts & bool(np.trace(along.T @ unidentified @ along) > _SHIFTED * along.shape[1])
 
 
 def _root_diagonal(turn: Matrix, moment: Matrix | None) -> Vector:

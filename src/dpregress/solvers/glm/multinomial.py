@@ -46,7 +46,13 @@ from dpregress.solvers.glm.rate import mean_start_share
 from dpregress.solvers.glm.score_loop import Beginning, Clipped, ScoreModel, take_steps
 from dpregress.solvers.glm.score_steps import MEAN_BOUNDED, STEPS_OF_CLASSES, STEPS_WITH_PRIOR, WIDER
 from dpregress.solvers.glm.softmax_fit import LONGEST, class_covariances, fit_public_classes, softmax_information
-from dpregress.solvers.glm.surrogate_model import MEAN_MISSED, MOST_ROWS, SMALLEST_SATURATED, shortened
+from dpregress.solvers.glm.surrogate_model import (
+    MEAN_MISSED,
+    MOST_ROWS,
+    SMALLEST_INFORMATION,
+    SMALLEST_SATURATED,
+    shortened,
+)
 from dpregress.solvers.shared.asked_remainder import AskedRemainder
 from dpregress.solvers.shared.budget import allocate_budget, has_prior, leaving_steps
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior
@@ -158,6 +164,7 @@ class MultinomialSteps(FactSolver):
             beyond = AskedRemainder(ask, model.truncation, ordinary, spend, n, WIDER, model.farthest)
         steps = take_steps(ask, lambda *_: model, begin, self._steps, penalty, n, told, beyond)
         answer, wide = (None, None) if beyond is None else (beyond.first, beyond.wide)
+        model, steps = model.resolved, steps.resolved
         squares = released_squares(ask, model, steps.coef, self._steps[-1], self._spend.get("squares"), n, answer)
         coef, equation = steps.coef.reshape(space.order, -1), None
         if "mean" in self._spend:
@@ -208,6 +215,11 @@ class SurrogateClasses(ScoreModel):
     n: int
     gram_variance: float
     canonical: bool = True
+    estimates: bool = False
+
+    @cached_property
+    def resolved(self) -> SurrogateClasses:
+        return replace(self, estimates=True)
 
     @property
     def unweighted(self) -> SurrogateClasses:
@@ -278,7 +290,8 @@ class SurrogateClasses(ScoreModel):
     def information(self, coef: Vector) -> Matrix:
         mean = np.maximum(self._mean(coef), _RAREST)
         mean /= mean.sum(axis=1, keepdims=True)
-        return floor_information(_information(self.rows, mean, self.basis), self.gram, SMALLEST_SATURATED)
+        smallest = SMALLEST_INFORMATION if self.estimates else SMALLEST_SATURATED
+        return floor_information(_information(self.rows, mean, self.basis), self.gram, smallest)
 
     def expected(self, coef: Vector, asked: Vector) -> Vector:  # noqa: ARG002  # the factors are 1
         residual = self.rows.weight[:, None] * (self._mean(coef) @ self.basis)

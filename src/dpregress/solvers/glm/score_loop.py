@@ -107,6 +107,11 @@ class ScoreModel(ABC):
         """The same model on rows without weights, where its scores have no other bound."""
         raise NotImplementedError
 
+    @property
+    @abstractmethod
+    def resolved(self) -> ScoreModel:
+        """The same model with the information that estimates have: a floor that shortens steps is none of it."""
+
     @abstractmethod
     def question(self, coef: Vector, spend: GDP) -> ClippedScore | ClippedGradient | MultinomialScore:
         """The clipped score at these coefficients, with the clip planned for this cost."""
@@ -183,6 +188,13 @@ class ModelledScore(Evidence):
         """The same score with another linear part, such as a penalty's, and what is then left of its value."""
         return replace(self, value=value, linear=self.linear + (system - self.system), system=system)
 
+    @property
+    def resolved(self) -> ModelledScore:
+        """The same score for estimates."""
+        model = self.model.resolved
+        more = solvable(model.information(self.asked)) - solvable(self.model.information(self.asked))
+        return replace(self, model=model, linear=self.linear + more, system=self.system + more)
+
     def corrected(self, before: Correction, now: Correction) -> ModelledScore:
         """The same score after another correction of the model."""
         return replace(self, linear=self.linear + (now.slope - before.slope), missed=now.missed)
@@ -231,6 +243,11 @@ class Steps:
     uncertainty: Uncertainty
     told: tuple[ModelledScore, ...]
     clips: tuple[float, ...]
+
+    @property
+    def resolved(self) -> Steps:
+        """The same for estimates."""
+        return replace(self, told=tuple(score.resolved for score in self.told))
 
 
 @dataclass(frozen=True, eq=False)

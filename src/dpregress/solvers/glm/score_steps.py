@@ -265,7 +265,7 @@ class ScoreSteps(FactSolver):
             spend, most = self._spend["remainder"], model.farthest
             beyond = AskedRemainder(ask, sized.truncation, partial(self._ordinary, sized), spend, n, WIDER, most)
         steps = take_steps(ask, sized, begin, self._steps, penalty, n, told, beyond)
-        model, coef, equation = sized.model, steps.coef, None
+        model, coef, equation, steps = sized.model.resolved, steps.coef, None, steps.resolved
         answer, wide = (None, None) if beyond is None else (beyond.first, beyond.wide)
         paid = self._steps[-1], self._spend.get("squares")
         squares = released_squares(ask, model, steps.coef, *paid, n, answer)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -26,8 +27,8 @@ from dpregress.solvers.shared.truncation import ResidualTruncation, Truncation
 from dpregress.solvers.shared.weak_prior import WeakPrior
 
 #: Smallest eigenvalue of a Fisher information (relative to the Gram matrix) that is believed, as a share of the mean.
-_SMALLEST_INFORMATION = 0.02
-#: The same for a mean that saturates: rows at its ends have almost no information, and steps would be too long.
+SMALLEST_INFORMATION = 0.02
+#: The same for steps where means saturate: rows at their ends have almost no information, and steps would be too long.
 SMALLEST_SATURATED = 0.1
 #: A step may move this share of the rows' predictors by no more than the link's longest step: of classes, and where
 #: means have no upper end, so that a level that is moved too far decides on all later scores.
@@ -59,6 +60,8 @@ class FamilyModel(ScoreModel):
         That of the rows.
     n : int
     gram_variance : float
+    estimates : bool, default=False
+        Whether the information is that for estimates.
     """
 
     family: Family
@@ -67,6 +70,11 @@ class FamilyModel(ScoreModel):
     gram: Matrix
     n: int
     gram_variance: float
+    estimates: bool = field(default=False, kw_only=True)
+
+    @cached_property
+    def resolved(self) -> Self:
+        return replace(self, estimates=True)
 
     @property
     def canonical(self) -> bool:  # type: ignore[override]  # of the family
@@ -109,7 +117,8 @@ class FamilyModel(ScoreModel):
         """What weights and this clip take from a score at these coefficients."""
 
     def information(self, coef: Vector) -> Matrix:
-        smallest = SMALLEST_SATURATED if self.family == BinomialFamily else _SMALLEST_INFORMATION
+        saturated = self.family == BinomialFamily and not self.estimates
+        smallest = SMALLEST_SATURATED if saturated else SMALLEST_INFORMATION
         return floor_information(self.rows.information(self.family, coef), self.gram, smallest)
 
     def expected(self, coef: Vector, asked: Vector) -> Vector:

@@ -236,12 +236,15 @@ def _unconfirmed(moved: Vector, variance: float, residuals: Vector | None, n: in
 
     That is ``_BEYOND`` times as far as the farthest of n normal numbers with their variance, or as far as n rows go
     with the tail of the public rows: beyond their largest tenth, it falls as a power, whose exponent is that of Hill
-    (1975). Predictions are not limited if public rows are few, or if the predictions of some are as far as those that
-    vote, and no residuals say that most of their responses are nearer to the mean than to the fit.
+    (1975). Predictions are not limited if public rows are few or all are far, as from another population, or if the
+    predictions of some are as far as those that vote, and no residuals say that most of their responses are nearer to
+    the mean than to the fit.
     """
     deviation = math.sqrt(max(variance, 0.0))
     far = np.abs(moved) > _VOTING * deviation
-    if len(moved) < _ENOUGH or (far.any() and (residuals is None or _follow(residuals[far], moved[far]))):
+    if len(moved) < _ENOUGH or far.all():
+        return math.inf
+    if far.any() and (residuals is None or _follow(residuals[far], moved[far])):
         return math.inf
     return max(_BEYOND * math.sqrt(2 * math.log(max(n, 2))) * deviation, _of_tail(np.abs(moved[~far]), n))
 
