@@ -1,4 +1,4 @@
-r"""The simulation of docs/benchmarks/simulations.md: ill-conditioned rows, coefficients from N(0, I), noise sd .05 or 1.
+r"""The simulation of docs/benchmarks/simulations.md: ill-conditioned rows, coefficients from N(0, I), noise sd .05, 1.
 
 X ~ N(mean, Psi) with ``Psi = Q diag(logspace(0, -3)) Q'``, Q random orthogonal, and a random unit vector as
 mean; d = 10. The paper leaves its mean and Psi open; this choice is ours.

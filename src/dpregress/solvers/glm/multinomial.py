@@ -64,6 +64,7 @@ from dpregress.solvers.shared.repair import floor_information, ridge_penalty
 from dpregress.solvers.shared.sandwich import MeanEquation, gain_of, meat_share
 from dpregress.solvers.shared.slope_shapes import slope_shapes
 from dpregress.solvers.shared.surrogate import SurrogateRows, surrogate_rows
+from dpregress.solvers.shared.unresolved import are_where_public_rows_are
 from dpregress.solvers.shared.weak_prior import WeakPrior
 from dpregress.solvers.shared.whitening import planned_start
 from dpregress.solvers.shared.within_ends import shares_within
@@ -175,7 +176,8 @@ class MultinomialSteps(FactSolver):
             slope = model.mean_slope(steps.coef)
             doubt = float(np.trace(slope @ steps.uncertainty.total @ slope.T)) / len(found)
             coef = self._adjusted(space, rows, coef, gain_of(found, doubt, noise) * found)
-        estimates = scored_estimates(model, steps, squares, equation, mixed, n, answer, wide)
+        there = are_where_public_rows_are(space, gram, self.facts.known_rows)
+        estimates = scored_estimates(model, steps, squares, equation, mixed, n, answer, wide, identified=there)
         return Solution(coef.ravel(), steps.system, space, None, steps.uncertainty, estimates)
 
     def _begin(self, space: WhitenedSpace, gram: Matrix, weak: WeakPrior, known: Shares | None) -> Beginning:

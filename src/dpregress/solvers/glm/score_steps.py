@@ -75,6 +75,7 @@ from dpregress.solvers.shared.remainder import Asked, Untruncated, remainder_sha
 from dpregress.solvers.shared.repair import ridge_penalty
 from dpregress.solvers.shared.sandwich import meat_share
 from dpregress.solvers.shared.surrogate import SurrogateRows, shows_lengths, surrogate_rows
+from dpregress.solvers.shared.unresolved import are_where_public_rows_are
 from dpregress.solvers.shared.weak_prior import WeakPrior, has_scale
 from dpregress.solvers.shared.whitening import planned_start, start_in_reach
 
@@ -284,7 +285,8 @@ class ScoreSteps(FactSolver):
             found = step.released(ask, self._spend["mean"], coef, clip)
             coef, equation = found.adjusted(steps.uncertainty.total), found.equation
         known = model, steps, squares, equation, mixed, n, answer, wide
-        estimates = scored_estimates(*known, identified=sized.vary)
+        there = are_where_public_rows_are(space, gram, self.facts.known_rows)
+        estimates = scored_estimates(*known, identified=sized.vary and there)
         limits = declared_limits(self.facts, self.family)
         within = reach(self.facts, self.family, space, rows, coef, steps.uncertainty)
         return Solution(coef, steps.system, space, None, steps.uncertainty, estimates, reach=within, limits=limits)

@@ -20,6 +20,8 @@ _ROUNDING = 1e-9
 _TELLING, _SURE = 0.5, 3.0
 #: Share of directions that have to be resolved for any to count as identified.
 _FEW = 0.1
+#: Rows most of which are shortened to less than half are not where public ones are: their mean squared weight.
+_SHORTENED = 0.25
 
 
 class Way(NamedTuple):
@@ -83,6 +85,25 @@ def _extents(space: WhitenedSpace, vectors: Matrix, schema: Schema | None) -> Ma
     if not space.intercept:
         return np.asarray(np.abs(along @ centre) + np.abs(along) @ half)
     return np.asarray(np.abs(along[:, 0] + along[:, 1:] @ centre) + np.abs(along[:, 1:]) @ half)
+
+
+def are_where_public_rows_are(space: WhitenedSpace, gram: Matrix, public: Matrix | None) -> bool:
+    """Whether private rows are among the public ones, by the weight that the radius leaves them.
+
+    Scores are explained by surrogate rows, which are public ones that are recoloured. Where private rows lie many
+    deviations beyond all of them, as ages in years beside public decades, nothing has the shape of such rows.
+
+    Parameters
+    ----------
+    space : WhitenedSpace
+    gram : ndarray of shape (p, p)
+        Released.
+    public : ndarray of shape (m, d) or None
+    """
+    if public is None or not space.intercept:
+        return True
+    square = float(space.constant @ space.constant)
+    return float(space.constant @ gram @ space.constant) >= _SHORTENED * square
 
 
 def unidentified_directions(mixed: MixedGram) -> Matrix:
