@@ -12,7 +12,6 @@ those of :mod:`benchmarks.grid` and :mod:`benchmarks.random_tables`.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.grid import Parts, fitted_rows
-from benchmarks.random_tables import Random, add_options, lines, run_all
+from benchmarks.random_tables import Random, run_seeds
 from benchmarks.tables import GridTable
 from dpregress.datasets import folder_table
 
@@ -80,13 +79,8 @@ def run(seed: int, epsilons: tuple[float, ...], ways: tuple[str, ...]) -> list[d
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the seeds that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="80:240", help="first:last, without the last")
-    add_options(parser)
-    options = parser.parse_args(arguments)
-    first, last = map(int, options.seeds.split(":"))
-    run_all(run, range(first, last), options, lines)
+    """Fits to random responses."""
+    run_seeds(run, "80:240", __doc__, arguments)
 
 
 if __name__ == "__main__":

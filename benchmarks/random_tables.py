@@ -284,14 +284,21 @@ def run_all(
         print(f"{len(rows):,} rows written to {options.out}", file=sys.stderr)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def run_seeds(
+    one: Callable[..., list[dict[str, Any]]], default: str, description: str | None, arguments: Sequence[str] | None
+) -> None:
     """Run the seeds that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", default="0:260", help="first:last, without the last")
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default=default, help="first:last, without the last")
     add_options(parser)
     options = parser.parse_args(arguments)
     first, last = map(int, options.seeds.split(":"))
-    run_all(run, range(first, last), options, lines)
+    run_all(one, range(first, last), options, lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Fits to random tables."""
+    run_seeds(run, "0:260", __doc__, arguments)
 
 
 if __name__ == "__main__":
