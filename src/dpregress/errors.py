@@ -22,10 +22,13 @@
 None of them ever depends on the value of a private cell: an error is an output too.
 """
 
+import numbers
 from collections.abc import Iterable
 
 #: Characters of a value that a message shows.
 _LONGEST = 80
+#: Types of what is one name or one number.
+_SINGLE = (str, numbers.Number)
 
 
 class DPRegressError(Exception):
@@ -114,13 +117,26 @@ def type_of(value: object) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
-def one_line(value: object) -> str:
-    """A value that a user gave, for messages: in one line that is not long."""
+def abridged(value: object) -> str:
+    """A public value in one line that is not long."""
     try:
         text = " ".join(repr(value).split())
     except Exception:  # a repr is any code; that of a whole number refuses too many digits
         return type_of(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}.."
+
+
+def one_line(value: object) -> str:
+    """An argument that a user gave, for messages: a single name or number as it is, of anything else the type.
+
+    Whoever gives private rows where a name or a number is expected finds none of their cells in the error.
+
+    Examples
+    --------
+    >>> one_line("robust"), one_line(0.5), one_line([31.0, 7.0])
+    ("'robust'", '0.5', 'a list')
+    """
+    return abridged(value) if value is None or isinstance(value, _SINGLE) else type_of(value)
 
 
 def check_choice(name: str, given: object, choices: Iterable[str]) -> None:

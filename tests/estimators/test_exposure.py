@@ -136,7 +136,7 @@ EXPOSED = PublicMoments.from_rows(table(100)[["a", "b"]], table(100)["y"], expos
         (model, {"exposure": "age"}, "no column 'age'"),
         (model, {"exposure": "y"}, "is the target"),
         (model, {"exposure": "a", "features": ["a", "b"]}, "among the features"),
-        (model, {"exposure": [1.0]}, "takes the name of the exposures' column"),
+        (model, {"exposure": [1.0]}, "the name of the column of the exposures, not a list"),
         (model, {"exposure": "years", "unit": "years", "max_rows_per_unit": 1}, "is the unit"),
         (lambda **more: model(public=LABELLED, **more), {"exposure": "years"}, "need exposures too"),
         (lambda **more: model(public=EXPOSED, **more), {"features": ["a", "b"]}, "the private rows none"),

@@ -126,7 +126,7 @@ def test_classifiers_take_units() -> None:
         ({"unit": "nobody", "max_rows_per_unit": 2}, "no column 'nobody'"),
         ({"unit": "y", "max_rows_per_unit": 2}, "is the target"),
         ({"unit": "a", "features": ["a", "b"], "max_rows_per_unit": 2}, "among the features"),
-        ({"unit": 3, "max_rows_per_unit": 2}, "name of another column"),
+        ({"unit": 3, "max_rows_per_unit": 2}, "the name of the column of the ids, not an int"),
     ],
 )
 def test_refusals_charge_nothing(arguments: dict[str, Any], said: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dpregress.accounting.calibrate import gaussian_promise
 from dpregress.accounting.events import GDP
-from dpregress.errors import InvalidInput, LedgerError
+from dpregress.errors import InvalidInput, LedgerError, one_line
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Unit:
         if self.rows is None:
             return
         if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 1 <= self.rows < 2**53:
-            raise InvalidInput(f"max_rows_per_unit must be a whole number of at least 1, not {str(self.rows)[:20]}")
+            raise InvalidInput(f"max_rows_per_unit must be a whole number of at least 1, not {one_line(self.rows)}")
         if self.name in ("", RECORD.name):
             raise InvalidInput(f"a column called {self.name!r} cannot be the unit: rename it, for example to person_id")
 

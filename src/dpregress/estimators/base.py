@@ -26,11 +26,11 @@ from dpregress.inputs.described import described_table, published_name
 from dpregress.inputs.engines import engine_of, stays_in_place
 from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, one_offset
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
+from dpregress.inputs.names import check_exposure, check_named
 from dpregress.inputs.public import beyond_note, is_public, left_out_note, moments_of, opened_apart, public_columns
 from dpregress.inputs.tables import (
     Inputs,
     check_classes,
-    check_exposure,
     design,
     matrix,
     response_name,
@@ -314,6 +314,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         """Training rows with the columns of a formula; labels that are given as ``y`` are already numbers."""
         encoder = FormulaEncoder.of(formula, self.schema, self.target_classes, exposure)
         check_exposure(exposure, encoder.sources, encoder.response.columns, unit)
+        check_named(weights=weights)
         if y is None and self.target_classes:
             (target,) = encoder.response.columns
             check_classes(target, self.target_classes, self.schema)

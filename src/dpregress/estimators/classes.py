@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.base import PrivateLinearModel
+from dpregress.inputs.names import check_target
 from dpregress.inputs.public import check_apart
 from dpregress.inputs.response import USUAL, default_classes, type_of_array, type_of_column
 from dpregress.inputs.tables import coded, opened_table, response_name
@@ -108,6 +109,7 @@ class ClassModel(PrivateLinearModel):
     def _target(self, name: str) -> str:
         """The response's column, which a formula names itself."""
         if self.formula is None:
+            check_target(name)
             return name
         (target,) = FormulaEncoder.of(self.formula, self.schema, ("0", "1")).response.columns
         return target

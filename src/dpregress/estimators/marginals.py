@@ -30,7 +30,8 @@ from dpregress.estimators.summary import SummaryNotes, narrowed_ranges, ranges_n
 from dpregress.inference import IntervalKind, PredictedIntervals
 from dpregress.inputs.coded import coded_design, coded_names
 from dpregress.inputs.engines import stays_in_place
-from dpregress.inputs.tables import joined_table, listed
+from dpregress.inputs.names import listed
+from dpregress.inputs.tables import joined_table
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.public import Schema
 from dpregress.public.coding import domain_of

@@ -73,9 +73,10 @@ def checked_bounds(name: str, given: Any) -> tuple[float, float]:
     """
     try:
         lower, upper = map(float, given if isinstance(given, tuple | list | np.ndarray) else ())
+        return lower, upper
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name}= takes two numbers such as (0, 1), not {one_line(given)}") from None
-    return lower, upper
+        pass  # its text shows what was given
+    raise InvalidInput(f"{name}= takes two numbers such as (0, 1), not {one_line(given)}")
 
 
 def checked_robust(cov_type: Any) -> bool:

@@ -25,6 +25,7 @@ from dpregress.estimators.families import estimator_of
 from dpregress.estimators.glm import DPGLMRegressor
 from dpregress.experiments.study_plan import Plan
 from dpregress.inputs.formula import open_public, read_columns
+from dpregress.inputs.names import listed
 from dpregress.inputs.public import moments_of, public_columns
 from dpregress.models import Family, family_of
 from dpregress.public import Categorical, Numeric, PublicMoments, Schema
@@ -117,8 +118,7 @@ def plan(
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 10:
         raise InvalidInput(f"n is a whole number of rows of at least 10, not {one_line(n)}")
-    for each in trust:
-        check_choice("trust", each, TRUSTS)
+    _check_options(trust, repeats, seed)
     kind = family_of(family)
     if not 0 <= explained < 1:
         raise InvalidInput(f"explained= is a share of the variance, from 0 to below 1, not {one_line(explained)}")
@@ -138,6 +138,17 @@ def plan(
     )  # fmt: skip
 
 
+def _check_options(trust: Any, repeats: Any, seed: Any) -> None:
+    """Refuse trust models, repeats and seeds that there are not."""
+    if isinstance(trust, str) or not isinstance(trust, Sequence) or not all(isinstance(each, str) for each in trust):
+        raise InvalidInput(f'trust= takes a list of trust models, such as ["central", "local"], not {one_line(trust)}')
+    for each in trust:
+        check_choice("trust", each, TRUSTS)
+    for name, given, least in (("repeats", repeats, 1), ("seed", seed, 0)):
+        if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
+            raise InvalidInput(f"{name}= takes a whole number of at least {least}, not {one_line(given)}")
+
+
 def _population(
     assumed: _Assumed | None,
     public: Any,
@@ -152,7 +163,7 @@ def _population(
         return _public_population(assumed, public, schema, target, features, numeric)
     if schema is None:
         raise InvalidInput("give public= rows, or a schema= with bounds of all columns")
-    columns = [name for name in schema.columns if name != target] if features is None else list(features)
+    columns = [name for name in schema.columns if name != target] if features is None else listed(features)
     encoder = Encoder.of(columns, None, schema)
     names = encoder.features
     if not schema.bounds_all(names):
@@ -191,7 +202,8 @@ def _public_population(
     else:
         names = public_columns(known)
         table = read_columns(known, names)
-    columns = tuple(name for name in table.schema.names if name != target) if features is None else tuple(features)
+    others = [name for name in table.schema.names if name != target]
+    columns = tuple(others if features is None else listed(features))
     encoder = Encoder.of(columns, None, schema)
     encoder.check_types(table.schema)
     labelled = target in table.schema.names and assumed is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -94,15 +95,13 @@ def of_coefficients(names: Sequence[str], chosen: Sequence[str]) -> LinearHypoth
 
 
 def _numbers(given: Any) -> Matrix:
-    try:
-        found = np.asarray(given)
-        if found.dtype.kind not in "biufO" or np.ma.is_masked(given):
-            raise TypeError
-        found = found.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(
-            f"a hypothesis is text such as 'x1 = x2', a matrix R, or (R, q), not {one_line(given)}"
-        ) from None
+    found = None
+    with suppress(TypeError, ValueError, OverflowError):  # their texts show what was given
+        array = np.asarray(given)
+        if array.dtype.kind in "biufO" and not np.ma.is_masked(given):
+            found = array.astype(np.float64)
+    if found is None:
+        raise InvalidInput(f"a hypothesis is text such as 'x1 = x2', a matrix R, or (R, q), not {one_line(given)}")
     if not np.isfinite(found).all():
         raise InvalidInput("the numbers of a hypothesis must be finite")
     return found

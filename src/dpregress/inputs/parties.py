@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput, one_line, type_of
+from dpregress.inputs.names import listed
 from dpregress.inputs.response import check_number, check_response, type_of_array
-from dpregress.inputs.tables import joined_table, listed, matrix, numbers
+from dpregress.inputs.tables import joined_table, matrix, numbers
 from dpregress.public import Schema
 from dpregress.rows import Source, StreamSource, TableSource
 from dpregress.rows.readers.files import is_table, to_table
@@ -173,7 +174,7 @@ def party_columns(
     response = _column_named(names, target)
     if features is None:
         return response, [name for name in names if name != response]
-    return response, [_column_named(names, feature) for feature in listed(features)]
+    return response, [_column_named(names, feature) for feature in listed(features, places=True)]
 
 
 def _column_named(names: Sequence[str], column: int | str) -> str:

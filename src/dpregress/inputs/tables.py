@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from os import PathLike
 from typing import Any, NamedTuple, Self
@@ -16,7 +16,8 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.errors import InvalidInput, SelectedRowsWarning, one_line
+from dpregress.errors import InvalidInput, SelectedRowsWarning
+from dpregress.inputs.names import check_exposure, check_named, check_target, check_unit, check_weights_column, listed
 from dpregress.inputs.response import check_exposure_column, check_number, check_response, type_of_array
 from dpregress.public import Categorical, Schema
 from dpregress.rows import ArraySource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
@@ -198,6 +199,8 @@ def feature_columns(
     InvalidInput
         For a column that the table does not have, or one that has two roles.
     """
+    check_target(target)
+    check_named(unit=unit, exposure=exposure, weights=weights)
     features = None if features is None else listed(features)
     where = table.name if isinstance(table, Reader) else "the table"
     names = column_names(table)
@@ -207,29 +210,15 @@ def feature_columns(
     if target in chosen:
         raise InvalidInput(f"target {target!r} is among the features: leave it out")
     check_exposure(exposure, chosen, (target,), unit)
-    if weights is not None and (not isinstance(weights, str) or weights in (*chosen, target, unit, exposure)):
-        raise InvalidInput(f"weights={one_line(weights)}: fit_table takes the name of a column with no other role")
+    check_weights_column(weights, (*chosen, target, unit, exposure))
+    if target == "y" and target not in names:  # the default
+        raise InvalidInput(f"no column 'y' in {where}: name the response, as in fit_table(table, \"cost\")")
     return present([*chosen, *others], names, where)[: len(chosen)]
 
 
 def column_names(table: Any) -> list[str]:
     """The columns of an opened table."""
     return list((to_table(table) if in_memory(table) else table).schema.names)
-
-
-def listed(features: Any) -> list[Any]:
-    """The columns of a list.
-
-    Raises
-    ------
-    InvalidInput
-        For one name, or anything that is no list.
-    """
-    if isinstance(features, str) or not isinstance(features, Iterable):
-        raise InvalidInput(
-            f"features takes a list of column names, such as ['age', 'income'], not {one_line(features)}"
-        )
-    return list(features)
 
 
 def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) -> None:
@@ -280,24 +269,6 @@ def opened_table(source: Any) -> Any:
             stacklevel=2,
         )
     return reader_of(source)
-
-
-def check_unit(unit: Any, features: Collection[str], target: Collection[str]) -> None:
-    """Refuse ids that the model reads as a column."""
-    if unit is not None and (not isinstance(unit, str) or unit in target or unit in features):
-        role = "the target" if unit in target else "among the features"
-        raise InvalidInput(f"unit {unit!r} is {role}: it takes the name of another column, that of the ids")
-
-
-def check_exposure(exposure: Any, features: Collection[str], target: Collection[str], unit: Any = None) -> None:
-    """Refuse an exposure that the model reads as another column."""
-    if exposure is None:
-        return
-    if not isinstance(exposure, str):
-        raise InvalidInput("fit_table takes the name of the exposures' column, fit takes an array of them")
-    for role, taken in (("the target", target), ("among the features", features), ("the unit", (unit,))):
-        if exposure in taken:
-            raise InvalidInput(f"exposure {exposure!r} is {role}: it takes the name of another column")
 
 
 def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:
