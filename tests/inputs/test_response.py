@@ -90,6 +90,8 @@ def test_text_is_refused_before_the_charge(kind: Any, source: str, tmp_path: Pat
         TABLE.y.to_numpy().astype("U3"),
         pl.Series(TABLE.y.tolist()),
         pa.array(TABLE.y),
+        TABLE.y.tolist(),
+        tuple(TABLE.y),
     ],
     ids=lambda y: f"{type(y).__name__} {getattr(y, 'dtype', '')}",
 )
@@ -98,6 +100,17 @@ def test_responses_of_text_are_refused(kind: Any, y: Any) -> None:
     with pytest.raises(InvalidInput, match="'y' is text"):
         kind(GDP(1.0), schema=Schema(BOUNDS), ledger=ledger).fit(X, y)
     assert not ledger.charges
+
+
+@pytest.mark.parametrize("rows", [[["a", 1.0], ["b", 2.0]] * 9, np.array([["a", "b"]] * 18), (("1", 1.0),) * 18])
+def test_features_of_text_are_refused_in_arrays_and_lists(rows: Any) -> None:
+    ledger, y = MemoryLedger(GDP(1.0)), [0.5] * 18
+    with pytest.raises(InvalidInput, match="^column 'x0' of X is text: give a data frame and declare the levels"):
+        DPLinearRegression(GDP(1.0), row_bound=1.0, ledger=ledger).fit(rows, y)
+    assert not ledger.charges
+    numbers = Schema({"x0": Numeric(0, 1), "x1": Numeric(0, 1), "y": Numeric(0, 1)})
+    DPLinearRegression(GDP(1.0), schema=numbers, ledger=ledger).fit(rows, y)
+    assert len(ledger.charges) == 1
 
 
 def test_what_says_what_text_means() -> None:

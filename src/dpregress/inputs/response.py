@@ -30,7 +30,12 @@ def type_of_column(source: Any, target: str) -> pa.DataType | None:
 
 
 def type_of_array(y: Any) -> pa.DataType | None:
-    """The same of an array: text, booleans, integers or floats; None for lists and objects."""
+    """The same of an array: text, booleans, integers or floats; None for objects and for lists.
+
+    A list of nothing but text is one of text: that is its type, as it would be that of the array made of it.
+    """
+    if isinstance(y, list | tuple):
+        return _TEXT if y and all(isinstance(cell, str) for cell in y) else None
     if isinstance(y, pa.Array | pa.ChunkedArray):
         return value_type(y.type)
     dtype = getattr(y, "dtype", None)
@@ -55,6 +60,23 @@ def check_number(target: str, kind: pa.DataType | None, schema: Schema | None) -
             f"column {target!r} is text ({kind}) and this model needs a number: fit its classes (--family binomial or "
             "multinomial with --classes; DPLogisticRegression), declare it a number in the schema, or choose another"
         )
+
+
+def check_features(X: Any, names: Sequence[str], schema: Schema | None) -> None:
+    """Refuse columns of text in an array, or in a list of rows, that the schema does not declare to be numbers.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    rows = isinstance(X, list | tuple) and all(isinstance(row, list | tuple) and len(row) == len(names) for row in X)
+    for place, name in enumerate(names):
+        kind = type_of_array([row[place] for row in X]) if rows else type_of_array(X)
+        if kind is not None and is_text(kind) and (schema is None or schema.column(name) is None):
+            raise InvalidInput(
+                f"column {name!r} of X is text: give a data frame and declare the levels of the column in the schema, "
+                "or declare it a number if its text is one"
+            )
 
 
 def check_exposed(name: str, kind: pa.DataType | None, schema: Schema | None) -> None:

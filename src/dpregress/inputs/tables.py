@@ -18,7 +18,13 @@ from sklearn.utils.validation import validate_data
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput, SelectedRowsWarning
 from dpregress.inputs.names import check_exposure, check_named, check_target, check_unit, check_weights_column, listed
-from dpregress.inputs.response import check_exposure_column, check_number, check_response, type_of_array
+from dpregress.inputs.response import (
+    check_exposure_column,
+    check_features,
+    check_number,
+    check_response,
+    type_of_array,
+)
 from dpregress.public import Categorical, Schema
 from dpregress.rows import ArraySource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
 from dpregress.rows.design.encoder import labels_of, present, readable, text_of, to_codes, to_numbers
@@ -90,6 +96,8 @@ def training_source(
         if len(x) != len(response):
             raise InvalidInput(f"X has {len(x)} rows, y has {len(response)}")
         source, features = ArraySource(x, response), array_names(x.shape[1], public)
+        if public is None:  # public rows say which columns are numbers
+            check_features(X, features, schema)
         for name, declared in () if schema is None else schema.columns.items():
             if name in features and declared.design(name) != (name,):
                 raise InvalidInput(f"the schema makes indicators of column {name!r}: give a data frame, not an array")
