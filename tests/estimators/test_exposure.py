@@ -49,7 +49,7 @@ def test_tables_arrays_and_formulas_agree() -> None:
     others = [
         model().fit(x, y, exposure=whole["years"]),
         model().fit(x, y, exposure=whole["years"].to_numpy()),
-        model().fit(x, y, exposure=whole["years"].astype(str).tolist()),
+        model().fit(x, y, exposure=whole["years"].astype(object).tolist()),
         model(formula="y ~ a + b").fit_table(whole, exposure="years"),
         model(formula="y ~ a + b").fit(whole, exposure=whole["years"]),
         model(formula="y ~ a + b").fit(x, y, exposure=whole["years"]),

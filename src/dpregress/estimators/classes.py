@@ -9,8 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpregress.display import plain
 from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.base import PrivateLinearModel
+from dpregress.estimators.summary import SummaryNotes
 from dpregress.inputs.names import check_target
 from dpregress.inputs.public import check_apart
 from dpregress.inputs.response import USUAL, default_classes, type_of_array, type_of_column
@@ -105,6 +107,12 @@ class ClassModel(PrivateLinearModel):
         if all(isinstance(label, str) for label in labels) or not all(is_label(label) for label in labels):
             return ()
         return labels if tuple(map(text_of, labels)) == self.target_classes else ()
+
+    def _notes(self) -> SummaryNotes:
+        """Which classes were modelled."""
+        found, classes = super()._notes(), list(map(plain, self.target_classes))
+        of = f"{', '.join(classes[:-1])} and {classes[-1]}"
+        return found._replace(before=(f"The classes are {of}; any other response counts as missing.", *found.before))
 
     def _target(self, name: str) -> str:
         """The response's column, which a formula names itself."""
