@@ -105,7 +105,7 @@ def test_responses_of_text_are_refused(kind: Any, y: Any) -> None:
 @pytest.mark.parametrize("rows", [[["a", 1.0], ["b", 2.0]] * 9, np.array([["a", "b"]] * 18), (("1", 1.0),) * 18])
 def test_features_of_text_are_refused_in_arrays_and_lists(rows: Any) -> None:
     ledger, y = MemoryLedger(GDP(1.0)), [0.5] * 18
-    with pytest.raises(InvalidInput, match="^column 'x0' of X is text: give a data frame and declare the levels"):
+    with pytest.raises(InvalidInput, match=r"^column 'x0' of X is text: give a data frame and declare the levels"):
         DPLinearRegression(GDP(1.0), row_bound=1.0, ledger=ledger).fit(rows, y)
     assert not ledger.charges
     numbers = Schema({"x0": Numeric(0, 1), "x1": Numeric(0, 1), "y": Numeric(0, 1)})
@@ -119,7 +119,7 @@ def test_bounds_that_contradict_the_classes_are_refused(bounds: tuple[float, flo
     ledger, rows = MemoryLedger(GDP(1.0)), X.assign(y=YES * 1.0)
     schema = Schema({**BOUNDS, "y": Numeric(*bounds)})
     model = DPLogisticRegression(GDP(1.0), schema=schema, formula=formula, ledger=ledger)
-    said = rf"^the schema declares 'y' between {bounds[0]} and {bounds[1]}, and the classes are 0 and 1, .* classes="
+    said = rf"^the schema declares 'y' between {bounds[0]} and {bounds[1]}, and the classes are 0 and 1, .*classes="
     with pytest.raises(InvalidInput, match=said):
         model.fit_table(rows, None if formula else "y")
     if formula is None:

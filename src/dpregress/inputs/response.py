@@ -164,8 +164,8 @@ def _check_usual(target: str, column: Numeric | None) -> None:
     lower, upper = column.bounds
     if not (-1 < lower <= 0 and 1 <= upper < 2):
         raise InvalidInput(
-            f"the schema declares {target!r} between {lower:g} and {upper:g}, and the classes are 0 and 1, so that others "
-            "would count as missing: name its classes (classes=, on the command line --classes), or fit a number"
+            f"the schema declares {target!r} between {lower:g} and {upper:g}, and the classes are 0 and 1, so that "
+            "others would count as missing: name its classes (classes=, on the command line --classes), or fit a number"
         )
 
 
@@ -187,8 +187,8 @@ def check_family(target: str, schema: Schema | None, family: str) -> None:
         raise InvalidInput(f"{declared} {distribution.support}: choose another family, or correct the bounds")
     if bounds[0] < 0 and not ends[0]:
         warnings.warn(
-            f"{declared} {distribution.support}: a response below 0 counts as it stands and biases the fit; recode such "
-            "responses as missing, or choose family='gaussian'",
+            f"{declared} {distribution.support}: a response below 0 counts as it stands and biases the fit; recode "
+            "such responses as missing, or choose family='gaussian'",
             UserWarning,
             stacklevel=4,
         )
