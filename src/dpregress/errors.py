@@ -24,6 +24,7 @@ None of them ever depends on the value of a private cell: an error is an output 
 
 import numbers
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 #: Characters of a value that a message shows.
 _LONGEST = 80
@@ -137,6 +138,18 @@ def one_line(value: object) -> str:
     ("'robust'", '0.5', 'a list')
     """
     return abridged(value) if value is None or isinstance(value, _SINGLE) else type_of(value)
+
+
+def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
+    """The mend for an unknown name: the public one that it is most like, else what to do.
+
+    Examples
+    --------
+    >>> did_you_mean("costs", ["age", "cost"], "check its names")
+    "did you mean 'cost'?"
+    """
+    close = get_close_matches(name, list(names), n=1)
+    return f"did you mean {one_line(close[0])}?" if close else otherwise
 
 
 def check_choice(name: str, given: object, choices: Iterable[str]) -> None:

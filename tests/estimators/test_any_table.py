@@ -278,3 +278,17 @@ def test_complex_columns_are_refused_where_they_are_asked_for() -> None:
     schema = Schema({"a": Numeric(-5, 5), "y": Numeric(-5, 5)})
     model = DPLinearRegression(GDP(0.5), schema=schema, ledger=ledger).fit_table(rows, "y", ["a"])
     assert len(model.predict(rows)) == 50
+
+
+def test_of_unknown_columns_only_declared_ones_are_suggested() -> None:
+    """The names of a file without a first line of names are cells."""
+    table = pd.DataFrame({"age": [20.0, 30.0], "cost": [1.0, 2.0]})
+    for schema, mend in (
+        (Schema({"age": Numeric(0, 90), "cost": Numeric(0, 9)}), "did you mean 'cost'?"),
+        (Schema({"age": Numeric(0, 90), "costly": Numeric(0, 9)}), "check its names"),
+        (None, "check its names"),
+    ):
+        model = DPLinearRegression(GDP(1.0), schema=schema, row_bound=1.0 if schema is None else None)
+        with pytest.raises(InvalidInput) as refused:
+            model.fit_table(table, "costs", ["age"])
+        assert str(refused.value) == f"no column 'costs' in the table, which has 2 columns: {mend}"

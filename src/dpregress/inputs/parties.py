@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from dpregress.coordinates import Matrix
-from dpregress.errors import InvalidInput, one_line, type_of
+from dpregress.errors import InvalidInput, did_you_mean, one_line, type_of
 from dpregress.inputs.names import listed
 from dpregress.inputs.response import check_number, check_response, type_of_array
 from dpregress.inputs.tables import joined_table, matrix, numbers
@@ -181,7 +181,8 @@ def _column_named(names: Sequence[str], column: int | str) -> str:
     """The name of a column given by place or name."""
     if isinstance(column, str):
         if column not in names:
-            raise InvalidInput(f"no column {column!r}: the parties hold {', '.join(names)}")
+            held = f"the parties hold {', '.join(names)}"
+            raise InvalidInput(f"no column {column!r}: {did_you_mean(column, names, held)}")
         return column
     if isinstance(column, bool) or not isinstance(column, int | np.integer):
         raise InvalidInput(f"a column is given by its name or its place, not by {one_line(column)}")

@@ -183,7 +183,7 @@ def training_table(
 ) -> tuple[Source, Encoder]:
     """Rows of files, a query or a table, and the encoder of their columns; nothing is read yet but types."""
     source = opened_table(source)
-    features = feature_columns(source, target, features, unit, exposure, weights)
+    features = feature_columns(source, target, features, unit, exposure, weights, schema)
     encoder = Encoder.of(features, target, schema, classes, exposure)
     check_classes(target, classes, schema)
     rows = encoded(source, encoder, unit, weights)
@@ -199,6 +199,7 @@ def feature_columns(
     unit: Any = None,
     exposure: Any = None,
     weights: Any = None,
+    schema: Schema | None = None,
 ) -> list[str]:
     """The columns of an opened table to regress on: those asked for, else all but target, unit and exposure.
 
@@ -221,7 +222,7 @@ def feature_columns(
     check_weights_column(weights, (*chosen, target, unit, exposure))
     if target == "y" and target not in names:  # the default
         raise InvalidInput(f"no column 'y' in {where}: name the response, as in fit_table(table, \"cost\")")
-    return present([*chosen, *others], names, where)[: len(chosen)]
+    return present([*chosen, *others], names, where, () if schema is None else schema.columns)[: len(chosen)]
 
 
 def column_names(table: Any) -> list[str]:
