@@ -12,7 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpregress import GDP, Categorical, DPGLMRegressor, DPLinearRegression, MemoryLedger, Numeric, Schema, load
+from dpregress import (
+    GDP,
+    Categorical,
+    DPGLMRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    MemoryLedger,
+    Numeric,
+    Schema,
+    load,
+    release_moments,
+)
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.estimators import progress
 from dpregress.rows import ThreadedEngine
@@ -292,3 +303,22 @@ def test_of_unknown_columns_only_declared_ones_are_suggested() -> None:
         with pytest.raises(InvalidInput) as refused:
             model.fit_table(table, "costs", ["age"])
         assert str(refused.value) == f"no column 'costs' in the table, which has 2 columns: {mend}"
+
+
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPLogisticRegression])
+def test_what_is_given_in_place_of_names_is_told(kind: Any) -> None:
+    ledger = MemoryLedger(GDP(1.0))
+    table = pd.DataFrame({"age": [20.0, 30.0], "sex": ["m", "f"], "ill": [0.0, 1.0]})
+    schema = Schema({"age": Numeric(0, 90), "ill": Numeric(0, 1)})
+    for arguments, said in (
+        ((table[["age"]], table["ill"]), r"takes the name of the response, not a Series: fit\(X, y\) takes arrays"),
+        ((table,), r"no column 'y' in the table: name the response, as in fit_table\(table, 'cost'\)"),
+        ((table, "ill"), "column 'sex' is text: declare its levels in the schema, or leave it out"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            kind(GDP(1.0), schema=schema, ledger=ledger).fit_table(*arguments)
+    with pytest.raises(InvalidInput, match="column 'sex' is text"):
+        kind(GDP(1.0), schema=schema, formula="ill ~ age + sex", ledger=ledger).fit_table(table)
+    with pytest.raises(InvalidInput, match="column 'sex' is text"):
+        release_moments(table, schema=schema, privacy=GDP(1.0), ledger=ledger)
+    assert not ledger.charges

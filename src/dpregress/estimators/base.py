@@ -28,6 +28,7 @@ from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, one_offs
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.names import check_exposure, check_named
 from dpregress.inputs.public import beyond_note, is_public, left_out_note, moments_of, opened_apart, public_columns
+from dpregress.inputs.response import check_declared
 from dpregress.inputs.tables import (
     Inputs,
     check_classes,
@@ -295,6 +296,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         """Training rows with columns as the schema or the public rows declare them."""
         Encoder.of((), target, self.schema, self.target_classes)  # refuses a categorical response for a numeric model
         features = Encoder.of(columns, None, self.schema).features
+        if given is None and self.row_bound is None:
+            check_declared(columns, source, self.schema)
         public, left_out = None, 0
         if given is not None:
             public, left_out = moments_of(given, columns, target, self.schema, self.target_classes, exposure)
@@ -319,6 +322,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
             (target,) = encoder.response.columns
             check_classes(target, self.target_classes, self.schema)
         source = formula_source(rows, y, encoder, unit, self.schema, weights)
+        if given is None and self.row_bound is None:
+            check_declared(encoder.right.needed, source, self.schema)
         public, left_out = None, 0
         if given is not None:
             public, left_out = formula_moments(given, encoder, self.schema)

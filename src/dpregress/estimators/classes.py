@@ -13,10 +13,10 @@ from dpregress.display import plain
 from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.base import PrivateLinearModel
 from dpregress.estimators.summary import SummaryNotes
-from dpregress.inputs.names import check_target
+from dpregress.inputs.names import check_default_target, check_target
 from dpregress.inputs.public import check_apart
 from dpregress.inputs.response import USUAL, default_classes, type_of_array, type_of_column
-from dpregress.inputs.tables import coded, opened_table, response_name
+from dpregress.inputs.tables import coded, column_names, opened_table, response_name
 from dpregress.releases.model_files import Label, is_label
 from dpregress.rows import FormulaEncoder
 from dpregress.rows.design.encoder import text_of
@@ -77,6 +77,8 @@ class ClassModel(PrivateLinearModel):
             name = self._target("y" if target is None else target)
             check_apart(table, self.public)
             rows = opened_table(table)
+            if self.formula is None:
+                check_default_target(name, column_names(rows))
             classes = default_classes(name, type_of_column(rows, name), self.schema)
             return self._fit_to(
                 classes, lambda model: model.fit_table(rows, target, features, engine, progress, **given)

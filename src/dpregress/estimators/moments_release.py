@@ -21,6 +21,7 @@ from dpregress.inputs.engines import engine_of, stays_in_place
 from dpregress.inputs.formula import names_files
 from dpregress.inputs.names import check_unit, listed
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
+from dpregress.inputs.response import check_declared
 from dpregress.inputs.tables import (
     array_names,
     column_names,
@@ -223,6 +224,8 @@ def _declared(
     public = opened_apart(table, given)
     known = None if public is None else public_columns(public)
     source, chosen = _rows(table, columns, known, schema, complete, unit)
+    if known is None and row_bound is None:
+        check_declared(chosen, source, schema)
     return _Table(source, chosen, _facts(chosen, source.n, public, schema, row_bound), schema, None, False)
 
 

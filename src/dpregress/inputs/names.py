@@ -76,6 +76,17 @@ def check_target(target: Any) -> None:
         raise InvalidInput(f"fit_table takes the name of the response, not {type_of(target)}: fit(X, y) takes arrays")
 
 
+def check_default_target(target: str, names: Collection[str], where: str = "the table") -> None:
+    """Ask for the response where none is named and no column is called y.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    if target == "y" and target not in names:
+        raise InvalidInput(f"no column 'y' in {where}: name the response, as in fit_table(table, 'cost')")
+
+
 def check_unit(unit: str | None, features: Collection[str], target: Collection[str]) -> None:
     """Refuse ids that the model reads as a column."""
     check_named(unit=unit)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, UnboundedData
 from dpregress.models.families import FAMILIES
 from dpregress.public import Categorical, Numeric, Schema
+from dpregress.rows import StreamSource, TableSource
 from dpregress.rows.design.encoder import is_text, is_untyped, readable, to_numbers, value_type
 from dpregress.rows.readers.files import in_memory, to_table
 from dpregress.rows.sources import reader_of
@@ -79,6 +80,20 @@ def check_features(X: Any, names: Sequence[str], schema: Schema | None) -> None:
                 f"column {name!r} of X is text: give a data frame and declare the levels of the column in the schema, "
                 "or declare it a number if its text is one"
             )
+
+
+def check_declared(columns: Sequence[str], table: Any, schema: Schema | None) -> None:
+    """Refuse features of a text type that nothing declares; arrays have no types of columns.
+
+    Raises
+    ------
+    UnboundedData
+    """
+    kinds = table.schema if isinstance(table, TableSource | StreamSource) else pa.schema([])
+    for name in columns:
+        kind = _known_type(kinds, name) if kinds.names.count(name) == 1 else None
+        if kind is not None and is_text(kind) and (schema is None or schema.column(name) is None):
+            raise UnboundedData(f"column {name!r} is text: declare its levels in the schema, or leave it out")
 
 
 def check_exposed(name: str, kind: pa.DataType | None, schema: Schema | None) -> None:

@@ -17,7 +17,15 @@ from sklearn.utils.validation import validate_data
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput, SelectedRowsWarning
-from dpregress.inputs.names import check_exposure, check_named, check_target, check_unit, check_weights_column, listed
+from dpregress.inputs.names import (
+    check_default_target,
+    check_exposure,
+    check_named,
+    check_target,
+    check_unit,
+    check_weights_column,
+    listed,
+)
 from dpregress.inputs.response import (
     check_exposure_column,
     check_features,
@@ -220,8 +228,7 @@ def feature_columns(
         raise InvalidInput(f"target {target!r} is among the features: leave it out")
     check_exposure(exposure, chosen, (target,), unit)
     check_weights_column(weights, (*chosen, target, unit, exposure))
-    if target == "y" and target not in names:  # the default
-        raise InvalidInput(f"no column 'y' in {where}: name the response, as in fit_table(table, \"cost\")")
+    check_default_target(target, names, where)
     return present([*chosen, *others], names, where, () if schema is None else schema.columns)[: len(chosen)]
 
 
