@@ -23,7 +23,7 @@ None of them ever depends on the value of a private cell: an error is an output 
 """
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 #: Characters of a value that a message shows.
@@ -152,8 +152,8 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
     return f"did you mean {one_line(close[0])}?" if close else otherwise
 
 
-def check_choice(name: str, given: object, choices: Iterable[str]) -> None:
-    """Refuse anything but one of these words as a parameter.
+def check_choice(name: str, given: object, choices: Iterable[str], meant: Mapping[str, str] | None = None) -> None:
+    """Refuse anything but one of these words as a parameter; ``meant`` has those of other libraries.
 
     Raises
     ------
@@ -161,7 +161,9 @@ def check_choice(name: str, given: object, choices: Iterable[str]) -> None:
     """
     offered = tuple(choices)
     if not isinstance(given, str) or given not in offered:
-        raise InvalidInput(f"{name} must be one of {', '.join(offered)}, not {one_line(given)}")
+        known = (meant or {}).get(given) if isinstance(given, str) else None
+        mend = "" if known is None else f": write {name}={known!r}"
+        raise InvalidInput(f"{name} must be one of {', '.join(offered)}, not {one_line(given)}{mend}")
 
 
 def reason(error: Exception) -> str:

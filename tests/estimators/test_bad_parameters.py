@@ -71,6 +71,8 @@ def test_budgets_and_ledgers(make: Any) -> None:
         ({"schema": {}}, r"schema= takes a Schema such as Schema\(.*\), not a dict"),
         ({"row_bound": -1}, "row_bound must be positive and between"),
         ({"cov_type": "HC3"}, "cov_type must be one of robust, model, not 'HC3'"),
+        ({"cov_type": "HC3"}, "not 'HC3': write cov_type='robust'$"),
+        ({"cov_type": "nonrobust"}, "not 'nonrobust': write cov_type='model'$"),
         ({"cov_type": None}, "cov_type must be one of robust, model"),
         ({"alpha": 10**400}, "alpha must be finite and not negative"),
         ({"row_bound": 1e150, "schema": None}, "row_bound must be positive and between"),

@@ -75,11 +75,11 @@ class Unit:
         raise LedgerError(f"the unit of this ledger is {counted}, and the unit of this fit is {self.name}: {mend}")
 
     def describe(self) -> str:
-        """``record``, or ``person_id (all its rows, of which at most 4 count)``."""
+        """``record``, or ``value of person_id, with all its rows, of which only 4 are used``."""
         if self.rows is None:
             return self.name
-        count = f"at most {self.rows} count" if self.rows > 1 else "at most 1 counts"
-        return f"{self.name} (all its rows, of which {count})"
+        count = f"only {self.rows} are used" if self.rows > 1 else "only 1 is used"
+        return f"value of {self.name}, with all its rows, of which {count}"
 
     def assumed_public(self) -> tuple[str, ...]:
         """What the rule that drops rows assumes to be public, in words."""

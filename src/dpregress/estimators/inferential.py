@@ -46,6 +46,8 @@ from dpregress.releases.estimates import INTERCEPT
 from dpregress.reports.page import ratio_name
 from dpregress.reports.summary import Summary, SummaryTable
 
+#: Intervals by the names of other libraries.
+_INTERVALS = {"confidence": "mean", "obs": "prediction"}
 #: Links whose slopes are logarithms of ratios.
 _RATIO_LINKS = ("logit", "log")
 
@@ -314,7 +316,7 @@ class InferenceMixin(FitStatistics):
     def _intervals(self, x: Matrix, kind: Any, level: float, offset: Vector | float = 0.0) -> PredictedIntervals:
         """Intervals for rows of the design; missing cells are filled as in predictions."""
         found, response = self._known(), self.response_model
-        check_choice("interval", kind, ("mean", "prediction"))
+        check_choice("interval", kind, ("mean", "prediction"), _INTERVALS)
         rows = self.coefficients_.within(x)
         asked: IntervalKind = "mean" if kind == "mean" else "prediction"
         if response.family == SURVIVAL:

@@ -25,8 +25,8 @@ _ERRORS = ("std err", "std. error", "privacy s.e.")
 #: Under a table with a coefficient that is not identified.
 _NOT_IDENTIFIED = (
     "Not identified: neither the releases nor public facts determine such a coefficient. Report it as such,",
-    "not as 0. Merge a rare level with another, or spend more; if a text column was declared as a number,",
-    "run `dpregress check`.",
+    "not as 0. Possible causes: too few rows or too small a budget; a constant or duplicated column; a rare",
+    "level; declared levels, classes or bounds that do not match the data (check with `dpregress check`).",
 )
 
 
