@@ -184,7 +184,7 @@ def _check_usual(target: str, column: Numeric | None) -> None:
         )
 
 
-def check_family(target: str, schema: Schema | None, family: str) -> None:
+def check_support(target: str, schema: Schema | None, family: str) -> None:
     """Refuse declared bounds of a response that its family cannot have, and warn of those of which it has a part.
 
     Raises
