@@ -288,3 +288,25 @@ def test_a_refused_response_does_not_tell_the_number_of_rows(response):
     with pytest.raises(InvalidInput) as refused:
         model.fit(np.zeros((137, 1)), response)
     assert "137" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", [DPRidge, DPLogisticRegression, DPPoissonRegressor, LocalGLM])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sample_weight", "^fit takes no sample_weight=: give weights=, for survey weights$"),
+        ("freq_weights", "give weights="),
+        ("offset", r"give exposure=np.exp\(offset\)"),
+        ("groups", "give unit="),
+        ("cov_type", "of the estimator"),
+    ],
+)
+def test_arguments_of_other_libraries_are_told_in_the_names_of_this_one(kind: type[Any], name: str, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        kind(GDP(1.0), schema=SCHEMA).fit(TABLE[["a", "b"]], TABLE["y"], **{name: TABLE["a"]})
+    assert name not in inspect.signature(kind.fit).parameters
+
+
+def test_predict_tells_that_it_takes_a_level() -> None:
+    with pytest.raises(TypeError, match="^predict takes no alpha=: give level=, which is 1 - alpha$"):
+        DPRidge(GDP(1.0), schema=SCHEMA).predict(TABLE[["a", "b"]], interval="mean", alpha=0.1)

@@ -16,6 +16,7 @@ from dpregress.accounting import Event, Ledger
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput, NotAvailable, one_line, type_of
 from dpregress.estimators.diagnosing import checked_share
+from dpregress.estimators.habits import in_own_names
 from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.progress import check_progress
@@ -142,6 +143,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         """
         return cls(formula=formula, **parameters)
 
+    @in_own_names
     def fit(
         self,
         X: ArrayLike,
@@ -207,6 +209,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         called = str(getattr(weights, "name", None) or "weights")
         return self._fit(budget, self._surveyed(rows, weights, called, rows.source), progress)
 
+    @in_own_names
     def fit_table(
         self,
         table: Any,
@@ -347,7 +350,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         if public is not None and schema is not None and not self.target_classes and schema.bounds_all([target]):
             known, public = public.n, without_codes(public, schema.bounds_of(target))
             left_out = known - public.n
-            _say(left_out, beyond_note, frames=5)
+            _say(left_out, beyond_note, frames=6)
         first = start(features, intercept=intercept, public=public, schema=schema, row_bound=self.row_bound)
         link = "" if exposure is None else self.response_model.link
         bounds = exposure_bounds(exposure, link, self.schema, public)
@@ -405,7 +408,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return tags
 
 
-def _say(left_out: int, note: Callable[[int], str] = left_out_note, frames: int = 4) -> None:
+def _say(left_out: int, note: Callable[[int], str] = left_out_note, frames: int = 5) -> None:
     """Warn of public rows that were left out, because of gaps if nothing else is said."""
     if left_out:
         warnings.warn(note(left_out), UserWarning, stacklevel=frames)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from dpregress.display import plain
 from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.base import PrivateLinearModel
+from dpregress.estimators.habits import in_own_names
 from dpregress.estimators.summary import SummaryNotes
 from dpregress.inputs.names import check_default_target, check_target
 from dpregress.inputs.public import check_apart
@@ -30,6 +31,7 @@ class ClassModel(PrivateLinearModel):
     classes: Sequence[Any] | None
     _found: Sequence[Any] = USUAL
 
+    @in_own_names
     def fit(
         self,
         X: ArrayLike,
@@ -55,6 +57,7 @@ class ClassModel(PrivateLinearModel):
             return self._fit_to(default_classes(target, kind, self.schema), lambda model: model.fit(X, y, **given))
         return super().fit(X, None if y is None else coded(y, self.target_classes), **given)
 
+    @in_own_names
     def fit_table(
         self,
         table: Any,

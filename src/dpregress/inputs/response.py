@@ -205,5 +205,5 @@ def check_support(target: str, schema: Schema | None, family: str) -> None:
             f"{declared} {distribution.support}: a response below 0 counts as it stands and biases the fit; recode "
             "such responses as missing, or choose family='gaussian'",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

@@ -359,7 +359,7 @@ def _one_column(values: NDArray[Any], name: str = "y") -> NDArray[Any]:
         warnings.warn(
             f"A column-vector {name} was passed when a 1d array was expected: use ravel()",
             DataConversionWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
         values = values.ravel()
     if values.ndim != 1:
