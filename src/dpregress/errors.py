@@ -22,10 +22,14 @@
 None of them ever depends on the value of a private cell: an error is an output too.
 """
 
-from collections.abc import Iterable
+import numbers
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 
 #: Characters of a value that a message shows.
 _LONGEST = 80
+#: Types of what is one name or one number.
+_SINGLE = (str, numbers.Number)
 
 
 class DPRegressError(Exception):
@@ -114,8 +118,8 @@ def type_of(value: object) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
-def one_line(value: object) -> str:
-    """A value that a user gave, for messages: in one line that is not long."""
+def abridged(value: object) -> str:
+    """A public value in one line that is not long."""
     try:
         text = " ".join(repr(value).split())
     except Exception:  # a repr is any code; that of a whole number refuses too many digits
@@ -123,8 +127,33 @@ def one_line(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}.."
 
 
-def check_choice(name: str, given: object, choices: Iterable[str]) -> None:
-    """Refuse anything but one of these words as a parameter.
+def one_line(value: object) -> str:
+    """An argument that a user gave, for messages: a single name or number as it is, of anything else the type.
+
+    Whoever gives private rows where a name or a number is expected finds none of their cells in the error.
+
+    Examples
+    --------
+    >>> one_line("robust"), one_line(0.5), one_line([31.0, 7.0])
+    ("'robust'", '0.5', 'a list')
+    """
+    return abridged(value) if value is None or isinstance(value, _SINGLE) else type_of(value)
+
+
+def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
+    """The mend for an unknown name: the public one that it is most like, else what to do.
+
+    Examples
+    --------
+    >>> did_you_mean("costs", ["age", "cost"], "check its names")
+    "did you mean 'cost'?"
+    """
+    close = get_close_matches(name, list(names), n=1)
+    return f"did you mean {one_line(close[0])}?" if close else otherwise
+
+
+def check_choice(name: str, given: object, choices: Iterable[str], meant: Mapping[str, str] | None = None) -> None:
+    """Refuse anything but one of these words as a parameter; ``meant`` has those of other libraries.
 
     Raises
     ------
@@ -132,7 +161,9 @@ def check_choice(name: str, given: object, choices: Iterable[str]) -> None:
     """
     offered = tuple(choices)
     if not isinstance(given, str) or given not in offered:
-        raise InvalidInput(f"{name} must be one of {', '.join(offered)}, not {one_line(given)}")
+        known = (meant or {}).get(given) if isinstance(given, str) else None
+        mend = "" if known is None else f": write {name}={known!r}"
+        raise InvalidInput(f"{name} must be one of {', '.join(offered)}, not {one_line(given)}{mend}")
 
 
 def reason(error: Exception) -> str:

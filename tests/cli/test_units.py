@@ -32,7 +32,7 @@ def fit(capsys: pytest.CaptureFixture[str], *more: object):  # type: ignore[no-u
 def test_everything_that_is_written_names_the_unit(capsys: pytest.CaptureFixture[str]) -> None:
     done = fit(capsys, *UNIT, "--out", "result")
     assert done.code == 0, done.err
-    unit = "person_id (all its rows, of which at most 3 count)"
+    unit = "value of person_id, with all its rows, of which only 3 are used"
     assert unit in " ".join(done.out.split())
     assert unit in Path("result/report.html").read_text()
     for record in (

@@ -12,7 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpregress import GDP, Categorical, DPGLMRegressor, DPLinearRegression, MemoryLedger, Numeric, Schema, load
+from dpregress import (
+    GDP,
+    Categorical,
+    DPGLMRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    MemoryLedger,
+    Numeric,
+    Schema,
+    load,
+    release_moments,
+)
 from dpregress.errors import InvalidInput, SourceError
 from dpregress.estimators import progress
 from dpregress.rows import ThreadedEngine
@@ -278,3 +289,36 @@ def test_complex_columns_are_refused_where_they_are_asked_for() -> None:
     schema = Schema({"a": Numeric(-5, 5), "y": Numeric(-5, 5)})
     model = DPLinearRegression(GDP(0.5), schema=schema, ledger=ledger).fit_table(rows, "y", ["a"])
     assert len(model.predict(rows)) == 50
+
+
+def test_of_unknown_columns_only_declared_ones_are_suggested() -> None:
+    """The names of a file without a first line of names are cells."""
+    table = pd.DataFrame({"age": [20.0, 30.0], "cost": [1.0, 2.0]})
+    for schema, mend in (
+        (Schema({"age": Numeric(0, 90), "cost": Numeric(0, 9)}), "did you mean 'cost'?"),
+        (Schema({"age": Numeric(0, 90), "costly": Numeric(0, 9)}), "check its names"),
+        (None, "check its names"),
+    ):
+        model = DPLinearRegression(GDP(1.0), schema=schema, row_bound=1.0 if schema is None else None)
+        with pytest.raises(InvalidInput) as refused:
+            model.fit_table(table, "costs", ["age"])
+        assert str(refused.value) == f"no column 'costs' in the table, which has 2 columns: {mend}"
+
+
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPLogisticRegression])
+def test_what_is_given_in_place_of_names_is_told(kind: Any) -> None:
+    ledger = MemoryLedger(GDP(1.0))
+    table = pd.DataFrame({"age": [20.0, 30.0], "sex": ["m", "f"], "ill": [0.0, 1.0]})
+    schema = Schema({"age": Numeric(0, 90), "ill": Numeric(0, 1)})
+    for arguments, said in (
+        ((table[["age"]], table["ill"]), r"takes the name of the response, not a Series: fit\(X, y\) takes arrays"),
+        ((table,), r"no column 'y' in the table: name the response, as in fit_table\(table, 'cost'\)"),
+        ((table, "ill"), "column 'sex' is text: declare its levels in the schema, or leave it out"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            kind(GDP(1.0), schema=schema, ledger=ledger).fit_table(*arguments)
+    with pytest.raises(InvalidInput, match="column 'sex' is text"):
+        kind(GDP(1.0), schema=schema, formula="ill ~ age + sex", ledger=ledger).fit_table(table)
+    with pytest.raises(InvalidInput, match="column 'sex' is text"):
+        release_moments(table, schema=schema, privacy=GDP(1.0), ledger=ledger)
+    assert not ledger.charges

@@ -71,6 +71,8 @@ def test_budgets_and_ledgers(make: Any) -> None:
         ({"schema": {}}, r"schema= takes a Schema such as Schema\(.*\), not a dict"),
         ({"row_bound": -1}, "row_bound must be positive and between"),
         ({"cov_type": "HC3"}, "cov_type must be one of robust, model, not 'HC3'"),
+        ({"cov_type": "HC3"}, "not 'HC3': write cov_type='robust'$"),
+        ({"cov_type": "nonrobust"}, "not 'nonrobust': write cov_type='model'$"),
         ({"cov_type": None}, "cov_type must be one of robust, model"),
         ({"alpha": 10**400}, "alpha must be finite and not negative"),
         ({"row_bound": 1e150, "schema": None}, "row_bound must be positive and between"),
@@ -164,10 +166,10 @@ def test_a_ledger_of_two_parties_holds_both() -> None:
     ("columns", "said"),
     [
         ({"target": None}, "by its name or its place, not by None"),
-        ({"target": ["y"]}, r"by its name or its place, not by \['y'\]"),
+        ({"target": ["y"]}, "by its name or its place, not by a list"),
         ({"target": "y", "features": "ab"}, "features takes a list"),
         ({"target": "y", "features": 3}, "features takes a list"),
-        ({"target": "y", "features": [1.5]}, "by its name or its place, not by 1.5"),
+        ({"target": "y", "features": [1.5]}, "features takes a list .* and a float in it is no name"),
     ],
 )
 def test_columns_of_parties(columns: dict[str, Any], said: str) -> None:
@@ -286,3 +288,25 @@ def test_a_refused_response_does_not_tell_the_number_of_rows(response):
     with pytest.raises(InvalidInput) as refused:
         model.fit(np.zeros((137, 1)), response)
     assert "137" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", [DPRidge, DPLogisticRegression, DPPoissonRegressor, LocalGLM])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sample_weight", "^fit takes no sample_weight=: give weights=, for survey weights$"),
+        ("freq_weights", "give weights="),
+        ("offset", r"give exposure=np.exp\(offset\)"),
+        ("groups", "give unit="),
+        ("cov_type", "of the estimator"),
+    ],
+)
+def test_arguments_of_other_libraries_are_told_in_the_names_of_this_one(kind: type[Any], name: str, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        kind(GDP(1.0), schema=SCHEMA).fit(TABLE[["a", "b"]], TABLE["y"], **{name: TABLE["a"]})
+    assert name not in inspect.signature(kind.fit).parameters
+
+
+def test_predict_tells_that_it_takes_a_level() -> None:
+    with pytest.raises(TypeError, match="^predict takes no alpha=: give level=, which is 1 - alpha$"):
+        DPRidge(GDP(1.0), schema=SCHEMA).predict(TABLE[["a", "b"]], interval="mean", alpha=0.1)

@@ -49,7 +49,7 @@ def test_tables_arrays_and_formulas_agree() -> None:
     others = [
         model().fit(x, y, exposure=whole["years"]),
         model().fit(x, y, exposure=whole["years"].to_numpy()),
-        model().fit(x, y, exposure=whole["years"].astype(str).tolist()),
+        model().fit(x, y, exposure=whole["years"].astype(object).tolist()),
         model(formula="y ~ a + b").fit_table(whole, exposure="years"),
         model(formula="y ~ a + b").fit(whole, exposure=whole["years"]),
         model(formula="y ~ a + b").fit(x, y, exposure=whole["years"]),
@@ -136,7 +136,7 @@ EXPOSED = PublicMoments.from_rows(table(100)[["a", "b"]], table(100)["y"], expos
         (model, {"exposure": "age"}, "no column 'age'"),
         (model, {"exposure": "y"}, "is the target"),
         (model, {"exposure": "a", "features": ["a", "b"]}, "among the features"),
-        (model, {"exposure": [1.0]}, "takes the name of the exposures' column"),
+        (model, {"exposure": [1.0]}, "the name of the column of the exposures, not a list"),
         (model, {"exposure": "years", "unit": "years", "max_rows_per_unit": 1}, "is the unit"),
         (lambda **more: model(public=LABELLED, **more), {"exposure": "years"}, "need exposures too"),
         (lambda **more: model(public=EXPOSED, **more), {"features": ["a", "b"]}, "the private rows none"),

@@ -186,6 +186,10 @@ def test_ratios_have_names_in_their_table(models: dict[str, Any]) -> None:
     unknown = with_estimates(MODELS["poisson"]())
     unknown.estimates_.identified[1] = False
     assert str(unknown.ratio_table()).splitlines()[1].split()[2:] == ["not", "identified"]
+    assert unknown.ratio_table().to_latex().startswith(r"\begin{tabular}{lrrr}")
+    assert unknown.summary().as_text() == str(unknown.summary())
+    assert unknown.summary().as_latex() == unknown.summary().to_latex()
+    assert unknown.summary().as_html() == unknown.summary().to_html()
     with pytest.raises(InvalidInput, match="link of this model is identity"):
         models["linear"].ratio_table()
 

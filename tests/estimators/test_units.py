@@ -77,7 +77,7 @@ def test_noise_is_k_times_as_large() -> None:
 
 def test_it_says_whom_it_protects() -> None:
     fitted = model(random_state=None).fit_table(table(), "y", unit="who", max_rows_per_unit=4)
-    unit = "who (all its rows, of which at most 4 count)"
+    unit = "value of who, with all its rows, of which only 4 are used"
     for text in (str(fitted.summary()), words.total(fitted.privacy_), " ".join(words.guarantee(fitted.privacy_))):
         assert unit in text
     assert "any one who had been replaced" in " ".join(words.guarantee(fitted.privacy_))
@@ -126,7 +126,7 @@ def test_classifiers_take_units() -> None:
         ({"unit": "nobody", "max_rows_per_unit": 2}, "no column 'nobody'"),
         ({"unit": "y", "max_rows_per_unit": 2}, "is the target"),
         ({"unit": "a", "features": ["a", "b"], "max_rows_per_unit": 2}, "among the features"),
-        ({"unit": 3, "max_rows_per_unit": 2}, "name of another column"),
+        ({"unit": 3, "max_rows_per_unit": 2}, "the name of the column of the ids, not an int"),
     ],
 )
 def test_refusals_charge_nothing(arguments: dict[str, Any], said: str) -> None:

@@ -135,3 +135,23 @@ def test_command(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         refused = run(capsys, *asked, *odd)
         assert (refused.code, refused.out) == (2, ""), odd
         assert refused.err.count("\n") == 1
+
+
+def test_a_response_that_the_schema_does_not_have_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = Schema({"age": Numeric(0, 90), "cost": Numeric(0, 1000)})
+    said = r"^no column 'costs' in the schema: did you mean 'cost'\?$"
+    with pytest.raises(InvalidInput, match=said):
+        plan(1_000, BUDGET, schema=schema, target="costs", response=(100.0, 50.0))
+    with pytest.raises(InvalidInput, match=r"^no column 'weight' in the schema: it declares age, cost$"):
+        plan(1_000, BUDGET, schema=schema, target="weight", response=(100.0, 50.0))
+    with pytest.raises(InvalidInput, match=r"^privacy= takes a budget such as ApproxDP\(.*, not an int$"):
+        plan(1_000, 1, schema=schema, target="cost", response=(100.0, 50.0))
+    schema.save(tmp_path / "schema.toml")
+    outcome = run(
+        capsys, "plan", "--n", 1000, "--target", "costs", "--schema", tmp_path / "schema.toml", "--epsilon", 1,
+        "--delta", 1e-6, "--response", "100,50",
+    )  # fmt: skip
+    assert outcome.code == 2
+    assert "no column 'costs' in the schema: did you mean 'cost'?" in outcome.err

@@ -134,7 +134,7 @@ def test_redundant_rows_are_counted_once() -> None:
         ("x1 = x2 = 0", "several '='"),  # formulaic reads it as x1 - x2 + 0 = 0
         ("x1 = 1, x1 = 2", "contradict"),
         ("x1 * x2 = 0", "not linear"),
-        ("x9 = 0", "no coefficient is called 'x9'"),
+        ("x9 = 0", r"no coefficient is called 'x9'; choose from `\(intercept\)`, `x1`"),
         ("x1 = 0,", "empty part"),
         ("", "empty part"),
         ("1 = 1", "leave rows of zeros out"),
@@ -312,3 +312,8 @@ def test_privacy_noise_of_known_law_adds_degrees_of_freedom() -> None:
     np.testing.assert_allclose(t_tests(known, "x1 = x2").df, 40.0)
     assert wald(known, "x1 = x2, x3 = 0").df_denom == pytest.approx(40.0)
     np.testing.assert_array_less(intervals(estimates, 0.9)[:, 0], intervals(known, 0.9)[:, 0])
+
+
+def test_a_name_with_an_equality_sign_is_asked_for_in_backticks() -> None:
+    with pytest.raises(InvalidInput, match=r"several '=': write `sex=m` = 0, with backticks$"):
+        linear_hypothesis(("(intercept)", "sex=m"), "sex=m = 0")

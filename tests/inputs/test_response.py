@@ -90,6 +90,8 @@ def test_text_is_refused_before_the_charge(kind: Any, source: str, tmp_path: Pat
         TABLE.y.to_numpy().astype("U3"),
         pl.Series(TABLE.y.tolist()),
         pa.array(TABLE.y),
+        TABLE.y.tolist(),
+        tuple(TABLE.y),
     ],
     ids=lambda y: f"{type(y).__name__} {getattr(y, 'dtype', '')}",
 )
@@ -98,6 +100,59 @@ def test_responses_of_text_are_refused(kind: Any, y: Any) -> None:
     with pytest.raises(InvalidInput, match="'y' is text"):
         kind(GDP(1.0), schema=Schema(BOUNDS), ledger=ledger).fit(X, y)
     assert not ledger.charges
+
+
+@pytest.mark.parametrize("rows", [[["a", 1.0], ["b", 2.0]] * 9, np.array([["a", "b"]] * 18), (("1", 1.0),) * 18])
+def test_features_of_text_are_refused_in_arrays_and_lists(rows: Any) -> None:
+    ledger, y = MemoryLedger(GDP(1.0)), [0.5] * 18
+    with pytest.raises(InvalidInput, match=r"^column 'x0' of X is text: give a data frame and declare the levels"):
+        DPLinearRegression(GDP(1.0), row_bound=1.0, ledger=ledger).fit(rows, y)
+    assert not ledger.charges
+    numbers = Schema({"x0": Numeric(0, 1), "x1": Numeric(0, 1), "y": Numeric(0, 1)})
+    DPLinearRegression(GDP(1.0), schema=numbers, ledger=ledger).fit(rows, y)
+    assert len(ledger.charges) == 1
+
+
+@pytest.mark.parametrize("bounds", [(0, 1500), (0, 40), (1, 2), (-1, 1), (0, 2)])
+@pytest.mark.parametrize("formula", [None, "y ~ a"])
+def test_bounds_that_contradict_the_classes_are_refused(bounds: tuple[float, float], formula: str | None) -> None:
+    ledger, rows = MemoryLedger(GDP(1.0)), X.assign(y=YES * 1.0)
+    schema = Schema({**BOUNDS, "y": Numeric(*bounds)})
+    model = DPLogisticRegression(GDP(1.0), schema=schema, formula=formula, ledger=ledger)
+    said = rf"^the schema declares 'y' between {bounds[0]} and {bounds[1]}, and the classes are 0 and 1, .*classes="
+    with pytest.raises(InvalidInput, match=said):
+        model.fit_table(rows, None if formula else "y")
+    if formula is None:
+        with pytest.raises(InvalidInput, match=said):
+            model.fit(X, rows["y"])
+    assert not ledger.charges
+    named = DPLogisticRegression(GDP(1.0), schema=schema, formula=formula, classes=(0, 1))
+    assert "The classes are 0 and 1; any other response counts as missing." in str(
+        named.fit_table(rows, None if formula else "y").summary()
+    )
+
+
+@pytest.mark.parametrize(
+    ("family", "bounds", "said"),
+    [
+        ("poisson", (-5, 0), "'y' between -5 and 0, and poisson responses have y >= 0: choose another family"),
+        ("gamma", (-5, -1), "gamma responses have y > 0"),
+        ("binomial", (0, 40), "binomial responses have 0 <= y <= 1"),
+    ],
+)
+def test_bounds_that_contradict_a_family_are_refused(family: str, bounds: tuple[float, float], said: str) -> None:
+    ledger = MemoryLedger(GDP(1.0))
+    model = DPGLMRegressor(GDP(1.0), family=family, schema=Schema({**BOUNDS, "y": Numeric(*bounds)}), ledger=ledger)
+    with pytest.raises(InvalidInput, match=said):
+        model.fit(X, YES * 1.0)
+    assert not ledger.charges
+
+
+@pytest.mark.parametrize("family", ["poisson", "gamma"])
+def test_bounds_of_which_a_family_has_a_part_are_noted(family: str) -> None:
+    model = DPGLMRegressor(GDP(1.0), family=family, schema=Schema({**BOUNDS, "y": Numeric(-5, 20)}))
+    with pytest.warns(UserWarning, match="a response below 0 counts as it stands and biases the fit"):
+        model.fit(X, YES * 1.0 + 1)
 
 
 def test_what_says_what_text_means() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from dpregress import GDP, MemoryLedger, Numeric, Schema, VerticalRegression
@@ -19,13 +19,21 @@ from tests import registry
 from tests.laws.expected_failures import BY_CHANCE, expected_failures
 
 KINDS = sorted({entry.kind for entry in registry.ESTIMATORS}, key=lambda kind: kind.__name__)
+#: Bounds of y where they are no wide ones: classes other than 0 and 1 are to be named.
+BOUNDS = {"DPLogisticRegression": (0, 1)}
 # checks that compare two fits set a seed, and the estimator warns of it
 seeded = pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 
 
 def estimator(kind: type[Any]) -> BaseEstimator:
     """With public facts that fit whatever table a check makes: a bound on rows, and bounds of y."""
-    return kind(GDP(1.0), row_bound=10.0, schema=Schema({"y": Numeric(-1000, 1000)}))
+    lower, upper = BOUNDS.get(kind.__name__, (0, 1000) if is_positive(kind) else (-1000, 1000))
+    return kind(GDP(1.0), row_bound=10.0, schema=Schema({"y": Numeric(lower, upper)}))
+
+
+def is_positive(kind: type[Any]) -> bool:
+    """Whether the responses of its family are no negative numbers."""
+    return not is_classifier(kind()) and kind().response_model.family != "gaussian"
 
 
 @seeded

@@ -101,3 +101,11 @@ def test_a_recipe_without_joint_moments_says_so(fitted: DPRidge, tmp_path: Path)
     (tmp_path / "model.json").write_text(text)
     with pytest.raises(InvalidInput, match="no joint moments"):
         load_moments(tmp_path / "model.json")
+
+
+def test_a_file_that_lacks_an_entry_says_which(path: Path) -> None:
+    record = json.loads(path.read_text())
+    del record["target"]
+    path.write_text(json.dumps(record))
+    with pytest.raises(InvalidInput, match=r"model.json is not a model file: it lacks the entry 'target'$"):
+        load_model(path)

@@ -25,7 +25,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, one_line
 
 _NODES, _WEIGHTS = leggauss(12)
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
@@ -142,7 +142,7 @@ def pure_mu(epsilon: float) -> float:
 def check_epsilon_delta(epsilon: float, delta: float) -> None:
     """Raise InvalidInput unless epsilon is positive and finite and delta lies in (0, 1)."""
     if not is_positive(epsilon):
-        raise InvalidInput(f"epsilon must be positive and finite, not {epsilon!r}: 1 is a common choice")
+        raise InvalidInput(f"epsilon must be positive and finite, not {one_line(epsilon)}: 1 is a common choice")
     if epsilon > LARGEST_EPSILON:
         raise InvalidInput(f"epsilon = {epsilon:g} gives no protection: 1 is a common choice")
     check_delta(delta)
@@ -151,7 +151,9 @@ def check_epsilon_delta(epsilon: float, delta: float) -> None:
 def check_delta(delta: float) -> None:
     """Raise InvalidInput unless delta lies in (0, 1)."""
     if not (is_positive(delta) and delta < 1):
-        raise InvalidInput(f"delta must lie strictly between 0 and 1, not {delta!r}: choose it below 1/n, such as 1e-6")
+        raise InvalidInput(
+            f"delta must lie strictly between 0 and 1, not {one_line(delta)}: choose it below 1/n, such as 1e-6"
+        )
 
 
 def is_positive(value: Any) -> bool:

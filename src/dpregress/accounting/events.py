@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from dpregress.accounting import convert
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, one_line
 
 #: Sums of squares of floats may exceed their exact value by this relative amount and still count as equal.
 SLACK = 1e-12
@@ -88,7 +88,7 @@ def _total(values: Iterable[float]) -> float:
 
 def _positive(name: str, value: float) -> float:
     if not convert.is_positive(value):
-        raise InvalidInput(f"{name} must be positive and finite, not {value!r}")
+        raise InvalidInput(f"{name} must be positive and finite, not {one_line(value)}")
     return float(value)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dpregress.accounting.calibrate import gaussian_promise
 from dpregress.accounting.events import GDP
-from dpregress.errors import InvalidInput, LedgerError
+from dpregress.errors import InvalidInput, LedgerError, one_line
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Unit:
         if self.rows is None:
             return
         if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 1 <= self.rows < 2**53:
-            raise InvalidInput(f"max_rows_per_unit must be a whole number of at least 1, not {str(self.rows)[:20]}")
+            raise InvalidInput(f"max_rows_per_unit must be a whole number of at least 1, not {one_line(self.rows)}")
         if self.name in ("", RECORD.name):
             raise InvalidInput(f"a column called {self.name!r} cannot be the unit: rename it, for example to person_id")
 
@@ -75,11 +75,11 @@ class Unit:
         raise LedgerError(f"the unit of this ledger is {counted}, and the unit of this fit is {self.name}: {mend}")
 
     def describe(self) -> str:
-        """``record``, or ``person_id (all its rows, of which at most 4 count)``."""
+        """``record``, or ``value of person_id, with all its rows, of which only 4 are used``."""
         if self.rows is None:
             return self.name
-        count = f"at most {self.rows} count" if self.rows > 1 else "at most 1 counts"
-        return f"{self.name} (all its rows, of which {count})"
+        count = f"only {self.rows} are used" if self.rows > 1 else "only 1 is used"
+        return f"value of {self.name}, with all its rows, of which {count}"
 
     def assumed_public(self) -> tuple[str, ...]:
         """What the rule that drops rows assumes to be public, in words."""

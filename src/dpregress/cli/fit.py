@@ -166,7 +166,7 @@ def fit(
         if known is not None:
             public, left_out = formula_moments(known, encoder, schema, not ignore_public_labels)
     elif target is not None:
-        columns = feature_columns(rows, target, columns, unit, exposure, weights)
+        columns = feature_columns(rows, target, columns, unit, exposure, weights, schema)
         if known is not None:
             labels = None if ignore_public_labels else target
             public, left_out = moments_of(known, columns, labels, schema, model.target_classes, exposure)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpregress.coordinates.svec import Matrix
 from dpregress.coordinates.whitened import Coordinates
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, did_you_mean
 
 #: The largest magnitude of a level's value.
 _LARGEST = 1e150
@@ -255,7 +255,8 @@ class Domain(Coordinates):
     def index(self, name: str) -> int:
         """The position of an attribute."""
         if name not in self.names:
-            raise InvalidInput(f"no column {name!r}; there are {', '.join(self.names[:12])}")
+            there = f"there are {', '.join(self.names[:12])}"
+            raise InvalidInput(f"no column {name!r}: {did_you_mean(name, self.names, there)}")
         return self.names.index(name)
 
     @cached_property

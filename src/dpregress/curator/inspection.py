@@ -104,7 +104,7 @@ def _centre(declared: Numeric) -> str:
     if declared.bounds is None:
         return "the public mean"
     lower, upper = declared.bounds
-    return f"the public mean, or without public rows the middle of the bounds ({lower / 2 + upper / 2:g})"
+    return f"the public mean, else {lower / 2 + upper / 2:g}"
 
 
 def stand_in(declared: Numeric | Categorical) -> str:

@@ -16,6 +16,7 @@ from dpregress.accounting import Event, Ledger
 from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput, NotAvailable, one_line, type_of
 from dpregress.estimators.diagnosing import checked_share
+from dpregress.estimators.habits import in_own_names
 from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.parameters import checked_privacy
 from dpregress.estimators.progress import check_progress
@@ -26,11 +27,12 @@ from dpregress.inputs.described import described_table, published_name
 from dpregress.inputs.engines import engine_of, stays_in_place
 from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, one_offset
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
+from dpregress.inputs.names import check_exposure, check_named
 from dpregress.inputs.public import beyond_note, is_public, left_out_note, moments_of, opened_apart, public_columns
+from dpregress.inputs.response import check_declared
 from dpregress.inputs.tables import (
     Inputs,
     check_classes,
-    check_exposure,
     design,
     matrix,
     response_name,
@@ -141,6 +143,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         """
         return cls(formula=formula, **parameters)
 
+    @in_own_names
     def fit(
         self,
         X: ArrayLike,
@@ -206,6 +209,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         called = str(getattr(weights, "name", None) or "weights")
         return self._fit(budget, self._surveyed(rows, weights, called, rows.source), progress)
 
+    @in_own_names
     def fit_table(
         self,
         table: Any,
@@ -295,6 +299,8 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         """Training rows with columns as the schema or the public rows declare them."""
         Encoder.of((), target, self.schema, self.target_classes)  # refuses a categorical response for a numeric model
         features = Encoder.of(columns, None, self.schema).features
+        if given is None and self.row_bound is None:
+            check_declared(columns, source, self.schema)
         public, left_out = None, 0
         if given is not None:
             public, left_out = moments_of(given, columns, target, self.schema, self.target_classes, exposure)
@@ -314,10 +320,13 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         """Training rows with the columns of a formula; labels that are given as ``y`` are already numbers."""
         encoder = FormulaEncoder.of(formula, self.schema, self.target_classes, exposure)
         check_exposure(exposure, encoder.sources, encoder.response.columns, unit)
+        check_named(weights=weights)
         if y is None and self.target_classes:
             (target,) = encoder.response.columns
             check_classes(target, self.target_classes, self.schema)
         source = formula_source(rows, y, encoder, unit, self.schema, weights)
+        if given is None and self.row_bound is None:
+            check_declared(encoder.right.needed, source, self.schema)
         public, left_out = None, 0
         if given is not None:
             public, left_out = formula_moments(given, encoder, self.schema)
@@ -341,7 +350,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         if public is not None and schema is not None and not self.target_classes and schema.bounds_all([target]):
             known, public = public.n, without_codes(public, schema.bounds_of(target))
             left_out = known - public.n
-            _say(left_out, beyond_note, frames=5)
+            _say(left_out, beyond_note, frames=6)
         first = start(features, intercept=intercept, public=public, schema=schema, row_bound=self.row_bound)
         link = "" if exposure is None else self.response_model.link
         bounds = exposure_bounds(exposure, link, self.schema, public)
@@ -399,7 +408,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return tags
 
 
-def _say(left_out: int, note: Callable[[int], str] = left_out_note, frames: int = 4) -> None:
+def _say(left_out: int, note: Callable[[int], str] = left_out_note, frames: int = 5) -> None:
     """Warn of public rows that were left out, because of gaps if nothing else is said."""
     if left_out:
         warnings.warn(note(left_out), UserWarning, stacklevel=frames)

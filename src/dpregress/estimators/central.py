@@ -22,6 +22,7 @@ from dpregress.estimators.results import estimates_of, original
 from dpregress.estimators.summary import SummaryNotes
 from dpregress.estimators.training import Training
 from dpregress.inference import Diagnosis, Suitability, suitability
+from dpregress.inputs.response import check_support
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import ClassCoefficients, Coefficients
 from dpregress.rows import Engine
@@ -61,6 +62,7 @@ class CentralModel(PrivateLinearModel):
         facts = self._facts(
             data.features, data.source.n, data.target, data.public, data.schema, data.intercept, data.exposure
         )
+        check_support(data.target, data.schema, "" if self.target_classes else self.response_model.family)
         promise = gaussian_promise(budget)
         check_moments_fit(facts.start.space.order, len(self.target_classes))
         if data.diagnose and getattr(self, "recipe", None) == "paper":

@@ -9,11 +9,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpregress.display import plain
 from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.base import PrivateLinearModel
+from dpregress.estimators.habits import in_own_names
+from dpregress.estimators.summary import SummaryNotes
+from dpregress.inputs.names import check_default_target, check_target
 from dpregress.inputs.public import check_apart
 from dpregress.inputs.response import USUAL, default_classes, type_of_array, type_of_column
-from dpregress.inputs.tables import coded, opened_table, response_name
+from dpregress.inputs.tables import coded, column_names, opened_table, response_name
 from dpregress.releases.model_files import Label, is_label
 from dpregress.rows import FormulaEncoder
 from dpregress.rows.design.encoder import text_of
@@ -27,6 +31,7 @@ class ClassModel(PrivateLinearModel):
     classes: Sequence[Any] | None
     _found: Sequence[Any] = USUAL
 
+    @in_own_names
     def fit(
         self,
         X: ArrayLike,
@@ -52,6 +57,7 @@ class ClassModel(PrivateLinearModel):
             return self._fit_to(default_classes(target, kind, self.schema), lambda model: model.fit(X, y, **given))
         return super().fit(X, None if y is None else coded(y, self.target_classes), **given)
 
+    @in_own_names
     def fit_table(
         self,
         table: Any,
@@ -74,6 +80,8 @@ class ClassModel(PrivateLinearModel):
             name = self._target("y" if target is None else target)
             check_apart(table, self.public)
             rows = opened_table(table)
+            if self.formula is None:
+                check_default_target(name, column_names(rows))
             classes = default_classes(name, type_of_column(rows, name), self.schema)
             return self._fit_to(
                 classes, lambda model: model.fit_table(rows, target, features, engine, progress, **given)
@@ -105,9 +113,16 @@ class ClassModel(PrivateLinearModel):
             return ()
         return labels if tuple(map(text_of, labels)) == self.target_classes else ()
 
+    def _notes(self) -> SummaryNotes:
+        """Which classes were modelled."""
+        found, classes = super()._notes(), list(map(plain, self.target_classes))
+        of = f"{', '.join(classes[:-1])} and {classes[-1]}"
+        return found._replace(before=(f"The classes are {of}; any other response counts as missing.", *found.before))
+
     def _target(self, name: str) -> str:
         """The response's column, which a formula names itself."""
         if self.formula is None:
+            check_target(name)
             return name
         (target,) = FormulaEncoder.of(self.formula, self.schema, ("0", "1")).response.columns
         return target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from dpregress.inference import (
     term_tests,
     wald,
 )
+from dpregress.inputs.names import listed
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.models.hazards import SURVIVAL
 from dpregress.public import Schema
@@ -45,6 +46,8 @@ from dpregress.releases.estimates import INTERCEPT
 from dpregress.reports.page import ratio_name
 from dpregress.reports.summary import Summary, SummaryTable
 
+#: Intervals by the names of other libraries.
+_INTERVALS = {"confidence": "mean", "obs": "prediction"}
 #: Links whose slopes are logarithms of ratios.
 _RATIO_LINKS = ("logit", "log")
 
@@ -203,11 +206,9 @@ class InferenceMixin(FitStatistics):
             Terms, or names of coefficients.
         """
         known, terms = self._known(), self._coefficients_by_term()
-        if not isinstance(dropped, Iterable):
-            raise InvalidInput(f"compare takes the names of terms to drop, not {one_line(dropped)}")
         names: list[str] = []
-        for name in [dropped] if isinstance(dropped, str) else dropped:
-            if not isinstance(name, str) or (name not in terms and name not in known.names):
+        for name in [dropped] if isinstance(dropped, str) else listed(dropped, "compare"):
+            if name not in terms and name not in known.names:
                 offered = ", ".join(map(plain, terms))
                 raise InvalidInput(f"{one_line(name)} is neither a term nor a coefficient: choose from {offered}")
             names.extend(terms.get(name, (name,)))
@@ -315,7 +316,7 @@ class InferenceMixin(FitStatistics):
     def _intervals(self, x: Matrix, kind: Any, level: float, offset: Vector | float = 0.0) -> PredictedIntervals:
         """Intervals for rows of the design; missing cells are filled as in predictions."""
         found, response = self._known(), self.response_model
-        check_choice("interval", kind, ("mean", "prediction"))
+        check_choice("interval", kind, ("mean", "prediction"), _INTERVALS)
         rows = self.coefficients_.within(x)
         asked: IntervalKind = "mean" if kind == "mean" else "prediction"
         if response.family == SURVIVAL:

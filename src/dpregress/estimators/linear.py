@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.errors import InvalidInput, check_choice
 from dpregress.estimators.central import CentralModel, checked_penalty
+from dpregress.estimators.habits import in_own_names
 from dpregress.estimators.moments_fit import regress_moments
 from dpregress.estimators.parameters import checked_robust
 from dpregress.estimators.released_moments import ReleasedMoments
@@ -170,6 +171,7 @@ class DPRidge(RegressorMixin, CentralModel):
         model.set_params(privacy=model.privacy_.budget, schema=moments.schema)
         return model
 
+    @in_own_names
     def predict(self, X: ArrayLike, *, interval: IntervalKind | None = None, level: float = 0.95) -> Any:
         """``X coef + intercept``, of shape (m,), within ``coefficients_.reach``: the declared bounds of the response.
 

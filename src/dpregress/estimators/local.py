@@ -25,8 +25,9 @@ from dpregress.estimators.results import estimates_of, original
 from dpregress.estimators.summary import SummaryNotes
 from dpregress.estimators.training import Training
 from dpregress.inference import IntervalKind, moment_estimates
+from dpregress.inputs.names import listed
 from dpregress.inputs.public import columns_behind, moments_of
-from dpregress.inputs.tables import Inputs, listed
+from dpregress.inputs.tables import Inputs
 from dpregress.models import family_of
 from dpregress.models.mean_responses import MeanResponse, mean_of
 from dpregress.public import Numeric, Schema

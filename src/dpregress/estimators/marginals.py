@@ -30,7 +30,8 @@ from dpregress.estimators.summary import SummaryNotes, narrowed_ranges, ranges_n
 from dpregress.inference import IntervalKind, PredictedIntervals
 from dpregress.inputs.coded import coded_design, coded_names
 from dpregress.inputs.engines import stays_in_place
-from dpregress.inputs.tables import joined_table, listed
+from dpregress.inputs.names import check_default_target, listed
+from dpregress.inputs.tables import joined_table
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.public import Schema
 from dpregress.public.coding import domain_of
@@ -182,6 +183,7 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
         target = "y" if target is None else target
         if not isinstance(target, str):
             raise InvalidInput(f"target takes the name of a column, not {one_line(target)}")
+        check_default_target(target, self.schema.columns, "the schema")
         held = coded_names(table, stays=stays_in_place(engine))
         if features is None:
             features = [name for name in self.schema.columns if name in held and name != target]

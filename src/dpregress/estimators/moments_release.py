@@ -19,13 +19,13 @@ from dpregress.estimators.training import ready_rows
 from dpregress.inputs.described import described_table
 from dpregress.inputs.engines import engine_of, stays_in_place
 from dpregress.inputs.formula import names_files
+from dpregress.inputs.names import check_unit, listed
 from dpregress.inputs.public import is_public, moments_of, opened_apart, public_columns
+from dpregress.inputs.response import check_declared
 from dpregress.inputs.tables import (
     array_names,
-    check_unit,
     column_names,
     encoded,
-    listed,
     matrix,
     opened_table,
 )
@@ -135,7 +135,7 @@ def release_moments(
     check_progress(progress)
     _check_kinds(schema, public, ledger, site)
     engine = engine_of(engine)
-    taken = listed(complete)
+    taken = listed(complete, "complete")
     if like is not None:
         found = _like(table, like, columns, (public, schema, row_bound), taken, unit)
     else:
@@ -205,7 +205,7 @@ def shared_space(
         raise InvalidInput("give the columns of the tables, public rows that have them, or a schema")
     if columns is None:
         columns = public_columns(public) if public is not None else tuple((schema or Schema({})).columns)
-    found = _facts(tuple(listed(columns)), n, opened_apart(None, public), schema, row_bound)
+    found = _facts(tuple(listed(columns, "columns")), n, opened_apart(None, public), schema, row_bound)
     own = None if schema is None else schema.of_columns(columns)
     whole = WholeTable(found, budget, fixed=True)
     return SharedSpace(whole.planned, tuple(columns), own, whole.public_shortened)
@@ -224,6 +224,8 @@ def _declared(
     public = opened_apart(table, given)
     known = None if public is None else public_columns(public)
     source, chosen = _rows(table, columns, known, schema, complete, unit)
+    if known is None and row_bound is None:
+        check_declared(chosen, source, schema)
     return _Table(source, chosen, _facts(chosen, source.n, public, schema, row_bound), schema, None, False)
 
 
@@ -253,12 +255,12 @@ def _rows(
     unit: Any,
 ) -> tuple[Source, tuple[str, ...]]:
     """The rows of an array or a table, and the names of its columns."""
-    wanted = None if columns is None else tuple(listed(columns))
+    wanted = None if columns is None else tuple(listed(columns, "columns"))
     if isinstance(table, list | tuple | np.ndarray) and not is_table(table) and not names_files(table):
         return _array(matrix(table), wanted, known, schema, complete)
     opened = opened_table(table)
-    chosen = tuple(name for name in column_names(opened) if name != unit) if wanted is None else wanted
     named = unit if isinstance(unit, str) else None
+    chosen = tuple(name for name in column_names(opened) if name != named) if wanted is None else wanted
     check_unit(named, chosen, ())
     return encoded(opened, CompleteEncoder.requiring(chosen, schema, complete), named), chosen
 

@@ -16,6 +16,8 @@ from dpregress.releases import CovarianceType
 
 #: Sampling covariances that an estimator may have.
 COV_TYPES: tuple[str, ...] = get_args(CovarianceType)
+#: Covariances by the names of statsmodels.
+_OF_STATSMODELS = {"nonrobust": "model", **{f"HC{kind}": "robust" for kind in range(4)}}
 #: The type of each parameter, and what to give.
 _KINDS: dict[str, tuple[type[Any], str]] = {
     "privacy": (Event, "a budget such as ApproxDP(epsilon=1.0, delta=1e-6)"),
@@ -73,9 +75,10 @@ def checked_bounds(name: str, given: Any) -> tuple[float, float]:
     """
     try:
         lower, upper = map(float, given if isinstance(given, tuple | list | np.ndarray) else ())
+        return lower, upper
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name}= takes two numbers such as (0, 1), not {one_line(given)}") from None
-    return lower, upper
+        pass  # its text shows what was given
+    raise InvalidInput(f"{name}= takes two numbers such as (0, 1), not {one_line(given)}")
 
 
 def checked_robust(cov_type: Any) -> bool:
@@ -86,7 +89,7 @@ def checked_robust(cov_type: Any) -> bool:
     InvalidInput
         For anything else.
     """
-    check_choice("cov_type", cov_type, COV_TYPES)
+    check_choice("cov_type", cov_type, COV_TYPES, _OF_STATSMODELS)
     return bool(cov_type == "robust")
 
 

@@ -24,6 +24,7 @@ from dpregress.inference import (
     moment_heterogeneity,
     principal_components,
 )
+from dpregress.inputs.names import listed
 from dpregress.public import Categorical, Schema
 from dpregress.releases import Estimates, Moments
 from dpregress.releases.sites import MomentsFile, Shortened, SiteMoments, check_names
@@ -193,9 +194,7 @@ class ReleasedMoments:
         if columns is None:
             own = () if other_than is None else self._beside(other_than)
             return tuple(name for name in self.names if name not in own)
-        if isinstance(columns, str) or not isinstance(columns, Sequence):
-            raise InvalidInput(f"columns are a list of names, such as ['age', 'income'], not {one_line(columns)}")
-        found = [each for name in columns for each in self._designed(name)]
+        found = [each for name in listed(columns, "columns") for each in self._designed(name)]
         return tuple(dict.fromkeys(found))
 
     def response(self, target: Any) -> str:

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from dpregress.accounting import Ledger
 from dpregress.display import shown
-from dpregress.errors import one_line
+from dpregress.errors import abridged
 from dpregress.rows.readers.files import is_table
 
 _WIDTH = 88
@@ -58,8 +58,8 @@ def _short(value: Any) -> str:
     if is_table(value) or isinstance(value, Ledger) or "__repr__" not in _own(type(value)):
         return f"<{kind}>"
     if isinstance(value, str):
-        return one_line(shown(value))
-    return one_line(value)
+        return abridged(shown(value))
+    return abridged(value)
 
 
 def _own(kind: type) -> set[str]:

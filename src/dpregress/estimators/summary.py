@@ -111,9 +111,9 @@ def _moved(estimates: Estimates) -> tuple[str, ...]:
     shown = "all coefficients" if far.all() else some_and_more(names)
     most = float(np.max(estimates.shift[far] / error[far]))
     return (
-        "Outlying rows and large residuals are downweighted. If the model is wrong by a tenth of the residual",
-        f"standard deviation, these coefficients may be shifted by up to {most:.1f} standard errors, which intervals",
-        f"do not include: {shown}.",
+        "Intervals assume that the model is right. Because outlying rows and large residuals are downweighted,",
+        "a misfit of a tenth of the residual standard deviation could bias these coefficients by up to",
+        f"{most:.1f} standard errors, which intervals do not include: {shown}.",
     )
 
 

@@ -220,7 +220,7 @@ class DPSurvival(RegressorMixin, CentralModel):
     def cumulative_hazard(self, times: Sequence[float]) -> Vector:
         """The baseline cumulative hazard H(t), for features of 0, of shape (times,)."""
         check_is_fitted(self)
-        return time_in_pieces(np.asarray(times, dtype=np.float64), self.cuts_) @ np.exp(self.log_hazards_)
+        return time_in_pieces(numbers(times, "times"), self.cuts_) @ np.exp(self.log_hazards_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 
 from dpregress.accounting import GDP, Event, gaussian_promise
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
-from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
+from dpregress.errors import InvalidInput, NotAvailable, check_choice, did_you_mean, one_line
 from dpregress.estimators import DPLinearRegression, LocalGLM, VerticalRegression
 from dpregress.estimators.families import estimator_of
 from dpregress.estimators.glm import DPGLMRegressor
+from dpregress.estimators.parameters import checked_budget
 from dpregress.experiments.study_plan import Plan
 from dpregress.inputs.formula import open_public, read_columns
+from dpregress.inputs.names import check_target, listed
 from dpregress.inputs.public import moments_of, public_columns
 from dpregress.models import Family, family_of
 from dpregress.public import Categorical, Numeric, PublicMoments, Schema
@@ -115,16 +117,16 @@ def plan(
     >>> bool(0.01 < found.bse()[1] < 0.02)
     True
     """
+    gaussian_promise(checked_budget(privacy))
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 10:
         raise InvalidInput(f"n is a whole number of rows of at least 10, not {one_line(n)}")
-    for each in trust:
-        check_choice("trust", each, TRUSTS)
+    _check_options(trust, repeats, seed)
     kind = family_of(family)
     if not 0 <= explained < 1:
         raise InvalidInput(f"explained= is a share of the variance, from 0 to below 1, not {one_line(explained)}")
     assumed = None if response is None else _Assumed(kind, *_checked_response(response), explained)
+    _check_target(target, public, schema)
     population = _population(assumed, public, schema, target, features, assume or {}, family != "binomial")
-    gaussian_promise(privacy)
 
     def pilot(model: str, rows: int, budget: Event) -> tuple[Vector, Vector]:
         found = [_piloted(population, kind, target, model, rows, budget, seed + turn) for turn in range(repeats)]
@@ -136,6 +138,26 @@ def plan(
         (INTERCEPT, *population.names), int(n), privacy, family, population.basis,
         {model: each[0] for model, each in errors.items()}, {model: each[1] for model, each in errors.items()}, pilot,
     )  # fmt: skip
+
+
+def _check_options(trust: Any, repeats: Any, seed: Any) -> None:
+    """Refuse trust models, repeats and seeds that there are not."""
+    if isinstance(trust, str) or not isinstance(trust, Sequence) or not all(isinstance(each, str) for each in trust):
+        raise InvalidInput(f'trust= takes a list of trust models, such as ["central", "local"], not {one_line(trust)}')
+    for each in trust:
+        check_choice("trust", each, TRUSTS)
+    for name, given, least in (("repeats", repeats, 1), ("seed", seed, 0)):
+        if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
+            raise InvalidInput(f"{name}= takes a whole number of at least {least}, not {one_line(given)}")
+
+
+def _check_target(target: Any, public: Any, schema: Schema | None) -> None:
+    """Refuse a response that a schema does not have: the real one would be planned as a feature."""
+    check_target(target)
+    if public is not None or schema is None or target == "y" or schema.column(target) is not None:
+        return  # "y" is the default, of a schema of the features alone
+    mend = did_you_mean(target, schema.columns, f"it declares {', '.join(list(schema.columns)[:12])}")
+    raise InvalidInput(f"no column {target!r} in the schema: {mend}")
 
 
 def _population(
@@ -152,7 +174,7 @@ def _population(
         return _public_population(assumed, public, schema, target, features, numeric)
     if schema is None:
         raise InvalidInput("give public= rows, or a schema= with bounds of all columns")
-    columns = [name for name in schema.columns if name != target] if features is None else list(features)
+    columns = [name for name in schema.columns if name != target] if features is None else listed(features)
     encoder = Encoder.of(columns, None, schema)
     names = encoder.features
     if not schema.bounds_all(names):
@@ -191,7 +213,8 @@ def _public_population(
     else:
         names = public_columns(known)
         table = read_columns(known, names)
-    columns = tuple(name for name in table.schema.names if name != target) if features is None else tuple(features)
+    others = [name for name in table.schema.names if name != target]
+    columns = tuple(others if features is None else listed(features))
     encoder = Encoder.of(columns, None, schema)
     encoder.check_types(table.schema)
     labelled = target in table.schema.names and assumed is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -11,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.display import ShownInShort
+from dpregress.display import ShownInShort, plain
 from dpregress.errors import InvalidInput, one_line
 from dpregress.releases.estimates import INTERCEPT
 
 #: How the intercept is written in a hypothesis, as formulas call it.
 _WRITTEN = "Intercept"
 _LONGEST = 10_000
+#: Names of coefficients that a refusal lists.
+_OFFERED = 12
 _QUOTED = re.compile(r"`[^`]*`")
 #: Quoted names by themselves, and what stands between them.
 _PIECES = re.compile(r"(`[^`]*`)")
@@ -94,15 +97,13 @@ def of_coefficients(names: Sequence[str], chosen: Sequence[str]) -> LinearHypoth
 
 
 def _numbers(given: Any) -> Matrix:
-    try:
-        found = np.asarray(given)
-        if found.dtype.kind not in "biufO" or np.ma.is_masked(given):
-            raise TypeError
-        found = found.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(
-            f"a hypothesis is text such as 'x1 = x2', a matrix R, or (R, q), not {one_line(given)}"
-        ) from None
+    found = None
+    with suppress(TypeError, ValueError, OverflowError):  # their texts show what was given
+        array = np.asarray(given)
+        if array.dtype.kind in "biufO" and not np.ma.is_masked(given):
+            found = array.astype(np.float64)
+    if found is None:
+        raise InvalidInput(f"a hypothesis is text such as 'x1 = x2', a matrix R, or (R, q), not {one_line(given)}")
     if not np.isfinite(found).all():
         raise InvalidInput("the numbers of a hypothesis must be finite")
     return found
@@ -119,15 +120,12 @@ def _read(names: Sequence[str], texts: Sequence[str]) -> LinearHypothesis:
     alias = INTERCEPT if _WRITTEN in names else _WRITTEN  # of a column that is called so, it is the name
     written = [alias if name == INTERCEPT else name for name in names]
     rows, goals, labels = [], [], []
-    for part in (part for text in texts for part in _parts(text)):
+    for part in (part for text in texts for part in _parts(text, names)):
         try:
             found = LinearConstraints.from_spec(_plain(part, alias), variable_names=written)
             row, goal = _numbers(found.constraint_matrix), _numbers(found.constraint_values)
         except KeyError as error:
-            raise InvalidInput(
-                f"hypothesis {one_line(part)}: no coefficient is called {one_line(error.args[0])}; "
-                "put names that are not plain words in backticks, as in `plan=full` = 0"
-            ) from error
+            raise InvalidInput(f"hypothesis {one_line(part)}: {_unknown(str(error.args[0]), names)}") from error
         except RecursionError as error:
             raise InvalidInput("this hypothesis is nested too deeply: give a matrix R") from error
         except Exception as error:  # of a parser that is not ours, about a text that is public
@@ -140,7 +138,7 @@ def _read(names: Sequence[str], texts: Sequence[str]) -> LinearHypothesis:
     return LinearHypothesis(np.vstack(rows), np.concatenate(goals), tuple(labels))
 
 
-def _parts(text: str) -> list[str]:
+def _parts(text: str, names: Sequence[str]) -> list[str]:
     """The parts between commas that are not in backticks; a chain such as ``a = b = c`` is refused."""
     if len(text) > _LONGEST:
         raise InvalidInput(f"this hypothesis has more than {_LONGEST:,} characters: give a matrix R")
@@ -153,8 +151,21 @@ def _parts(text: str) -> list[str]:
         if not all(side.strip("( )") for side in _QUOTED.sub("q", part).split("=")):
             raise InvalidInput(f"hypothesis {one_line(part)} has an empty side: write it as in 'x1 = x2, x3 = 0'")
         if _QUOTED.sub("", part).count("=") > 1:  # formulaic reads a = b = c as a - b + c = 0
-            raise InvalidInput(f"hypothesis {one_line(part)} has several '=': write 'a = b, b = c'")
+            raise InvalidInput(f"hypothesis {one_line(part)} has several '=': {_several(part, names)}")
     return parts
+
+
+def _unknown(name: str, names: Sequence[str]) -> str:
+    """What to write in place of a name that no coefficient has."""
+    offered = ", ".join(f"`{plain(each)}`" for each in names[:_OFFERED])
+    more = ", .." if len(names) > _OFFERED else ""
+    return f"no coefficient is called {one_line(name)}; choose from {offered}{more} (with these backticks)"
+
+
+def _several(part: str, names: Sequence[str]) -> str:
+    """What to write in place of a part with several equality signs: perhaps a name that holds one."""
+    meant = [each for each in names if "=" in each and part.startswith(each)]
+    return f"write `{plain(max(meant, key=len))}` = 0, with backticks" if meant else "write 'a = b, b = c'"
 
 
 def _plain(part: str, alias: str) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -346,7 +347,9 @@ def _penalties(alphas: Sequence[float] | int, wanted: Vector, l1_ratio: float) -
         largest = max(float(np.abs(wanted).max()) / max(l1_ratio, _RIDGE), 1e-300)
         smallest = _SMALLEST if l1_ratio > _RIDGE else _SMALLEST_RIDGE
         return np.geomspace(largest, largest * smallest, max(alphas, 1))
-    given = np.sort(np.asarray(alphas, dtype=np.float64))[::-1]
+    given = np.empty(0)
+    with suppress(TypeError, ValueError, OverflowError):  # their texts show what was given
+        given = np.sort(np.asarray(alphas, dtype=np.float64))[::-1]
     if given.ndim != 1 or not given.size or not (np.isfinite(given) & (given >= 0)).all():
         raise InvalidInput("alphas takes penalties that are finite and not negative, or how many there shall be")
     return np.asarray(given)

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from dpregress.coordinates import Matrix
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
+from dpregress.inputs.names import check_unit
 from dpregress.inputs.response import check_exposure_column, check_number, check_response, type_of_array
-from dpregress.inputs.tables import check_unit, encoded, held, numbers
+from dpregress.inputs.tables import encoded, held, numbers
 from dpregress.public import Categorical, PublicMoments, Schema
 from dpregress.rows import Encoder, FormulaEncoder, Source, TableSource
 from dpregress.rows.design.encoder import is_text, to_numbers

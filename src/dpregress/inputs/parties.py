@@ -11,9 +11,10 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from dpregress.coordinates import Matrix
-from dpregress.errors import InvalidInput, one_line, type_of
+from dpregress.errors import InvalidInput, did_you_mean, one_line, type_of
+from dpregress.inputs.names import listed
 from dpregress.inputs.response import check_number, check_response, type_of_array
-from dpregress.inputs.tables import joined_table, listed, matrix, numbers
+from dpregress.inputs.tables import joined_table, matrix, numbers
 from dpregress.public import Schema
 from dpregress.rows import Source, StreamSource, TableSource
 from dpregress.rows.readers.files import is_table, to_table
@@ -173,14 +174,15 @@ def party_columns(
     response = _column_named(names, target)
     if features is None:
         return response, [name for name in names if name != response]
-    return response, [_column_named(names, feature) for feature in listed(features)]
+    return response, [_column_named(names, feature) for feature in listed(features, places=True)]
 
 
 def _column_named(names: Sequence[str], column: int | str) -> str:
     """The name of a column given by place or name."""
     if isinstance(column, str):
         if column not in names:
-            raise InvalidInput(f"no column {column!r}: the parties hold {', '.join(names)}")
+            held = f"the parties hold {', '.join(names)}"
+            raise InvalidInput(f"no column {column!r}: {did_you_mean(column, names, held)}")
         return column
     if isinstance(column, bool) or not isinstance(column, int | np.integer):
         raise InvalidInput(f"a column is given by its name or its place, not by {one_line(column)}")

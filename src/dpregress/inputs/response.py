@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from dpregress.errors import InvalidInput
-from dpregress.public import Categorical, Schema
+from dpregress.errors import InvalidInput, UnboundedData
+from dpregress.models.families import FAMILIES
+from dpregress.public import Categorical, Numeric, Schema
+from dpregress.rows import StreamSource, TableSource
 from dpregress.rows.design.encoder import is_text, is_untyped, readable, to_numbers, value_type
 from dpregress.rows.readers.files import in_memory, to_table
 from dpregress.rows.sources import reader_of
@@ -30,7 +33,12 @@ def type_of_column(source: Any, target: str) -> pa.DataType | None:
 
 
 def type_of_array(y: Any) -> pa.DataType | None:
-    """The same of an array: text, booleans, integers or floats; None for lists and objects."""
+    """The same of an array: text, booleans, integers or floats; None for objects and for lists.
+
+    A list of nothing but text is one of text: that is its type, as it would be that of the array made of it.
+    """
+    if isinstance(y, list | tuple):
+        return _TEXT if y and all(isinstance(cell, str) for cell in y) else None
     if isinstance(y, pa.Array | pa.ChunkedArray):
         return value_type(y.type)
     dtype = getattr(y, "dtype", None)
@@ -55,6 +63,37 @@ def check_number(target: str, kind: pa.DataType | None, schema: Schema | None) -
             f"column {target!r} is text ({kind}) and this model needs a number: fit its classes (--family binomial or "
             "multinomial with --classes; DPLogisticRegression), declare it a number in the schema, or choose another"
         )
+
+
+def check_features(X: Any, names: Sequence[str], schema: Schema | None) -> None:
+    """Refuse columns of text in an array, or in a list of rows, that the schema does not declare to be numbers.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    rows = isinstance(X, list | tuple) and all(isinstance(row, list | tuple) and len(row) == len(names) for row in X)
+    for place, name in enumerate(names):
+        kind = type_of_array([row[place] for row in X]) if rows else type_of_array(X)
+        if kind is not None and is_text(kind) and (schema is None or schema.column(name) is None):
+            raise InvalidInput(
+                f"column {name!r} of X is text: give a data frame and declare the levels of the column in the schema, "
+                "or declare it a number if its text is one"
+            )
+
+
+def check_declared(columns: Sequence[str], table: Any, schema: Schema | None) -> None:
+    """Refuse features of a text type that nothing declares; arrays have no types of columns.
+
+    Raises
+    ------
+    UnboundedData
+    """
+    kinds = table.schema if isinstance(table, TableSource | StreamSource) else pa.schema([])
+    for name in columns:
+        kind = _known_type(kinds, name) if kinds.names.count(name) == 1 else None
+        if kind is not None and is_text(kind) and (schema is None or schema.column(name) is None):
+            raise UnboundedData(f"column {name!r} is text: declare its levels in the schema, or leave it out")
 
 
 def check_exposed(name: str, kind: pa.DataType | None, schema: Schema | None) -> None:
@@ -105,12 +144,14 @@ def _known_type(schema: pa.Schema, name: str) -> pa.DataType | None:
 def default_classes(target: str, kind: pa.DataType | None, schema: Schema | None) -> Sequence[Any]:
     """The classes of a response: its levels in the schema, else False and True of booleans, else 0 and 1.
 
+    Declared bounds that hold another whole number than 0 and 1 contradict these.
+
     Levels that are numbers have the type of the column, so that predictions compare with what it holds.
 
     Raises
     ------
     InvalidInput
-        For text without declared levels.
+        For text without declared levels, and for bounds of other numbers.
     """
     column = None if schema is None else schema.column(target)
     boolean = kind is not None and pa.types.is_boolean(kind)
@@ -120,6 +161,8 @@ def default_classes(target: str, kind: pa.DataType | None, schema: Schema | None
                 f"column {target!r} is text ({kind}), not 0 and 1: name its classes (classes=, on the command line "
                 "--classes), declare its levels in a schema, or choose another column"
             )
+        if not boolean:
+            _check_usual(target, column)
         return (False, True) if boolean else USUAL
     values = to_numbers(pa.array(column.levels, _TEXT))
     if kind is None or is_text(kind) or not np.isfinite(values).all():
@@ -127,3 +170,40 @@ def default_classes(target: str, kind: pa.DataType | None, schema: Schema | None
     if boolean:
         return tuple(bool(value) for value in values)
     return tuple(float(value) if pa.types.is_floating(kind) else int(value) for value in values)
+
+
+def _check_usual(target: str, column: Numeric | None) -> None:
+    """Refuse 0 and 1 as the classes of a response whose declared bounds say that it has others."""
+    if column is None or column.bounds is None:
+        return
+    lower, upper = column.bounds
+    if not (-1 < lower <= 0 and 1 <= upper < 2):
+        raise InvalidInput(
+            f"the schema declares {target!r} between {lower:g} and {upper:g}, and the classes are 0 and 1, so that "
+            "others would count as missing: name its classes (classes=, on the command line --classes), or fit a number"
+        )
+
+
+def check_support(target: str, schema: Schema | None, family: str) -> None:
+    """Refuse declared bounds of a response that its family cannot have, and warn of those of which it has a part.
+
+    Raises
+    ------
+    InvalidInput
+    """
+    column = None if schema is None else schema.column(target)
+    bounds = column.bounds if isinstance(column, Numeric) else None
+    if bounds is None or family not in FAMILIES:
+        return
+    distribution = FAMILIES[family][0].distribution
+    ends = distribution.possible(np.array(bounds))
+    declared = f"the schema declares {target!r} between {bounds[0]:g} and {bounds[1]:g}, and {family} responses have"
+    if not ends[1] or (bounds[1] <= 0 and not distribution.signed):
+        raise InvalidInput(f"{declared} {distribution.support}: choose another family, or correct the bounds")
+    if bounds[0] < 0 and not ends[0]:
+        warnings.warn(
+            f"{declared} {distribution.support}: a response below 0 counts as it stands and biases the fit; recode "
+            "such responses as missing, or choose family='gaussian'",
+            UserWarning,
+            stacklevel=5,
+        )

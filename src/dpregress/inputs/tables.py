@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from os import PathLike
 from typing import Any, NamedTuple, Self
@@ -16,8 +16,23 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.errors import InvalidInput, SelectedRowsWarning, one_line
-from dpregress.inputs.response import check_exposure_column, check_number, check_response, type_of_array
+from dpregress.errors import InvalidInput, SelectedRowsWarning
+from dpregress.inputs.names import (
+    check_default_target,
+    check_exposure,
+    check_named,
+    check_target,
+    check_unit,
+    check_weights_column,
+    listed,
+)
+from dpregress.inputs.response import (
+    check_exposure_column,
+    check_features,
+    check_number,
+    check_response,
+    type_of_array,
+)
 from dpregress.public import Categorical, Schema
 from dpregress.rows import ArraySource, Design, Encoder, Source, SQLQuery, StreamSource, TableSource
 from dpregress.rows.design.encoder import labels_of, present, readable, text_of, to_codes, to_numbers
@@ -89,6 +104,8 @@ def training_source(
         if len(x) != len(response):
             raise InvalidInput(f"X has {len(x)} rows, y has {len(response)}")
         source, features = ArraySource(x, response), array_names(x.shape[1], public)
+        if public is None:  # public rows say which columns are numbers
+            check_features(X, features, schema)
         for name, declared in () if schema is None else schema.columns.items():
             if name in features and declared.design(name) != (name,):
                 raise InvalidInput(f"the schema makes indicators of column {name!r}: give a data frame, not an array")
@@ -174,7 +191,7 @@ def training_table(
 ) -> tuple[Source, Encoder]:
     """Rows of files, a query or a table, and the encoder of their columns; nothing is read yet but types."""
     source = opened_table(source)
-    features = feature_columns(source, target, features, unit, exposure, weights)
+    features = feature_columns(source, target, features, unit, exposure, weights, schema)
     encoder = Encoder.of(features, target, schema, classes, exposure)
     check_classes(target, classes, schema)
     rows = encoded(source, encoder, unit, weights)
@@ -190,6 +207,7 @@ def feature_columns(
     unit: Any = None,
     exposure: Any = None,
     weights: Any = None,
+    schema: Schema | None = None,
 ) -> list[str]:
     """The columns of an opened table to regress on: those asked for, else all but target, unit and exposure.
 
@@ -198,6 +216,8 @@ def feature_columns(
     InvalidInput
         For a column that the table does not have, or one that has two roles.
     """
+    check_target(target)
+    check_named(unit=unit, exposure=exposure, weights=weights)
     features = None if features is None else listed(features)
     where = table.name if isinstance(table, Reader) else "the table"
     names = column_names(table)
@@ -207,29 +227,14 @@ def feature_columns(
     if target in chosen:
         raise InvalidInput(f"target {target!r} is among the features: leave it out")
     check_exposure(exposure, chosen, (target,), unit)
-    if weights is not None and (not isinstance(weights, str) or weights in (*chosen, target, unit, exposure)):
-        raise InvalidInput(f"weights={one_line(weights)}: fit_table takes the name of a column with no other role")
-    return present([*chosen, *others], names, where)[: len(chosen)]
+    check_weights_column(weights, (*chosen, target, unit, exposure))
+    check_default_target(target, names, where)
+    return present([*chosen, *others], names, where, () if schema is None else schema.columns)[: len(chosen)]
 
 
 def column_names(table: Any) -> list[str]:
     """The columns of an opened table."""
     return list((to_table(table) if in_memory(table) else table).schema.names)
-
-
-def listed(features: Any) -> list[Any]:
-    """The columns of a list.
-
-    Raises
-    ------
-    InvalidInput
-        For one name, or anything that is no list.
-    """
-    if isinstance(features, str) or not isinstance(features, Iterable):
-        raise InvalidInput(
-            f"features takes a list of column names, such as ['age', 'income'], not {one_line(features)}"
-        )
-    return list(features)
 
 
 def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) -> None:
@@ -280,24 +285,6 @@ def opened_table(source: Any) -> Any:
             stacklevel=2,
         )
     return reader_of(source)
-
-
-def check_unit(unit: Any, features: Collection[str], target: Collection[str]) -> None:
-    """Refuse ids that the model reads as a column."""
-    if unit is not None and (not isinstance(unit, str) or unit in target or unit in features):
-        role = "the target" if unit in target else "among the features"
-        raise InvalidInput(f"unit {unit!r} is {role}: it takes the name of another column, that of the ids")
-
-
-def check_exposure(exposure: Any, features: Collection[str], target: Collection[str], unit: Any = None) -> None:
-    """Refuse an exposure that the model reads as another column."""
-    if exposure is None:
-        return
-    if not isinstance(exposure, str):
-        raise InvalidInput("fit_table takes the name of the exposures' column, fit takes an array of them")
-    for role, taken in (("the target", target), ("among the features", features), ("the unit", (unit,))):
-        if exposure in taken:
-            raise InvalidInput(f"exposure {exposure!r} is {role}: it takes the name of another column")
 
 
 def design(X: Any, *, schema: Schema | None, features: Sequence[str]) -> Matrix:
@@ -372,7 +359,7 @@ def _one_column(values: NDArray[Any], name: str = "y") -> NDArray[Any]:
         warnings.warn(
             f"A column-vector {name} was passed when a 1d array was expected: use ravel()",
             DataConversionWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
         values = values.ravel()
     if values.ndim != 1:

@@ -263,9 +263,10 @@ def _generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
-        raise InvalidInput(
-            f"random_state= takes None, a whole number from 0 or a NumPy Generator, not {one_line(random_state)}"
-        ) from None
+        pass  # its text shows what was given
+    raise InvalidInput(
+        f"random_state= takes None, a whole number from 0 or a NumPy Generator, not {one_line(random_state)}"
+    )
 
 
 def random_bytes(count: int) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from dpregress.errors import SchemaError, type_of
+from dpregress.errors import SchemaError, one_line, type_of
 from dpregress.public.toml import toml_key
 
 #: The largest magnitude of a bound; its inverse is the smallest width.
@@ -67,7 +67,7 @@ class Numeric:
         if not isinstance(self.unit, str) or not is_plain(self.unit):
             raise SchemaError('unit must be text without line breaks, such as "years"')
         if self.missing not in get_args(NumericRule):
-            raise SchemaError(f'missing must be "mean" or "indicator" for a number, not {self.missing!r}')
+            raise SchemaError(f'missing must be "mean" or "indicator" for a number, not {one_line(self.missing)}')
         if (self.lower is None) != (self.upper is None):
             raise SchemaError("give both bounds of a column, or neither")
         if self.lower is not None and self.upper is not None:
@@ -145,7 +145,7 @@ class Categorical:
         if len(self.levels) < 2 or len(set(self.levels)) != len(self.levels):
             raise SchemaError("a categorical column needs at least two different levels")
         if self.missing is not None and self.missing not in (*self.levels, OWN_LEVEL):
-            raise SchemaError(f'missing must be one of the levels or "{OWN_LEVEL}", not {self.missing!r}')
+            raise SchemaError(f'missing must be one of the levels or "{OWN_LEVEL}", not {one_line(self.missing)}')
         if self.missing == OWN_LEVEL and {OWN_LEVEL, MISSING} & set(self.levels):
             raise SchemaError(
                 f'missing = "{OWN_LEVEL}" is ambiguous with a level "{OWN_LEVEL}" or "{MISSING}": '

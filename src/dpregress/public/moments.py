@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.display import html_table, shown
-from dpregress.errors import InvalidInput, reason
+from dpregress.errors import InvalidInput, did_you_mean, reason
 from dpregress.json_files import MALFORMED, parsed
 
 _FORMAT = "dpregress.public-moments/1"
@@ -163,7 +163,10 @@ class PublicMoments:
         """
         absent = [name for name in names if name not in self.names]
         if absent:
-            raise InvalidInput(f"the public rows have no column {absent[0]!r}; they have {', '.join(self.names[:12])}")
+            held = f"they have {', '.join(self.names[:12])}"
+            raise InvalidInput(
+                f"the public rows have no column {absent[0]!r}: {did_you_mean(absent[0], self.names, held)}"
+            )
         at = [self.names.index(name) for name in names]
         return replace(
             self,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpregress.display import html_table, shown
-from dpregress.errors import SchemaError, UnboundedData, one_line, reason
+from dpregress.errors import SchemaError, UnboundedData, abridged, reason
 from dpregress.public.columns import Categorical, Column, Numeric, coded_column, is_plain, read_column
 from dpregress.public.toml import toml_key, toml_value
 
@@ -139,7 +139,7 @@ class Schema:
 
     def _repr_html_(self) -> str:
         rows = [
-            [name, type(column).__name__, *(f"{key}: {one_line(value)}" for key, value in column._entries.items())]
+            [name, type(column).__name__, *(f"{key}: {abridged(value)}" for key, value in column._entries.items())]
             for name, column in self.columns.items()
         ]
         rows = [[*row[:2], "; ".join(row[2:])] for row in rows]

@@ -318,6 +318,8 @@ def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
         raise InvalidInput(f"{shown(path)}: {error}") from error
     except OSError as error:
         raise InvalidInput(f"{shown(path)} cannot be read: {reason(error)}; give the model.json of a fit") from error
+    except KeyError as error:
+        raise InvalidInput(f"{shown(path)} is not a model file: it lacks the entry {reason(error)}") from error
     except MALFORMED as error:
         raise InvalidInput(f"{shown(path)} is not a model file: {reason(error)}") from error
 

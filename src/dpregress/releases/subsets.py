@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
 from dpregress.display import ShownInShort
-from dpregress.errors import InvalidInput, one_line
+from dpregress.errors import InvalidInput, did_you_mean, one_line
 from dpregress.releases.noise import Isotropic
 from dpregress.releases.release import Moments
 
@@ -92,8 +92,9 @@ def regression_moments(
 
 def not_released(name: object, columns: Sequence[str]) -> InvalidInput:
     """The refusal of a column that is not among those that were released."""
-    held = ", ".join(columns[:12]) + (", .." if len(columns) > 12 else "")
-    return InvalidInput(f"{one_line(name)} is not among the released columns: choose from {held}")
+    choose = "choose from " + ", ".join(columns[:12]) + (", .." if len(columns) > 12 else "")
+    mend = did_you_mean(name, columns, choose) if isinstance(name, str) else choose
+    return InvalidInput(f"{one_line(name)} is not among the released columns: {mend}")
 
 
 def places_of(space: WhitenedSpace, names: Sequence[str]) -> list[int]:

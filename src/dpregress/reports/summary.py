@@ -25,8 +25,8 @@ _ERRORS = ("std err", "std. error", "privacy s.e.")
 #: Under a table with a coefficient that is not identified.
 _NOT_IDENTIFIED = (
     "Not identified: neither the releases nor public facts determine such a coefficient. Report it as such,",
-    "not as 0. Merge a rare level with another, or spend more; if a text column was declared as a number,",
-    "run `dpregress check`.",
+    "not as 0. Possible causes: too few rows or too small a budget; a constant or duplicated column; a rare",
+    "level; declared levels, classes or bounds that do not match the data (check with `dpregress check`).",
 )
 
 
@@ -63,6 +63,13 @@ class SummaryTable:
     def to_html(self) -> str:
         """The table in HTML."""
         return html_table(("", *self.columns), self.texts(), plain(self.title))
+
+    def to_latex(self) -> str:
+        """The table as a ``tabular``."""
+        lines = [["", *self.columns], *self.texts()]
+        head, *body = (" & ".join(map(_latex, line)) + r" \\" for line in lines)
+        begin = rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}"
+        return "\n".join([begin, r"\hline", head, r"\hline", *body, r"\hline", r"\end{tabular}"])
 
     def to_frame(self) -> Any:
         """A pandas DataFrame of numbers."""
@@ -120,19 +127,20 @@ class Summary:
         for table in self.tables:
             if table.title:
                 parts.append(f"% {plain(table.title)}")
-            lines = [["", *table.columns], *table.texts()]
-            head, *body = (" & ".join(map(_latex, line)) + r" \\" for line in lines)
-            columns = "l" + "r" * len(table.columns)
-            parts += [
-                rf"\begin{{tabular}}{{{columns}}}",
-                r"\hline",
-                head,
-                r"\hline",
-                *body,
-                r"\hline",
-                r"\end{tabular}",
-            ]
+            parts.append(table.to_latex())
         return "\n".join(parts) + "\n"
+
+    def as_text(self) -> str:
+        """The summary as it is printed, under the name that statsmodels has for it."""
+        return str(self)
+
+    def as_html(self) -> str:
+        """:meth:`to_html`, under the name that statsmodels has for it."""
+        return self.to_html()
+
+    def as_latex(self) -> str:
+        """:meth:`to_latex`, under the name that statsmodels has for it."""
+        return self.to_latex()
 
     def __str__(self) -> str:
         blocks = [_aligned(table) for table in self.tables]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.errors import InvalidInput
+from dpregress.errors import InvalidInput, did_you_mean
 from dpregress.public import Categorical, Numeric, Schema
 from dpregress.rows.design.base import Design
 from dpregress.rows.readers.base import has_columns
@@ -376,13 +376,20 @@ def value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def present(columns: Sequence[str], names: Sequence[str], where: str = "the table") -> list[str]:
-    """The columns, each of which must be among the names once."""
+def present(
+    columns: Sequence[str], names: Sequence[str], where: str = "the table", declared: Iterable[str] = ()
+) -> list[str]:
+    """The columns, each of which must be among the names once.
+
+    Of other names only ``declared`` ones are suggested: without a first line of names, a file's others are cells.
+    """
     found = Counter(names)
     for name in columns:
         if found[name] != 1:
             problem = "several columns" if found[name] else "no column"
-            raise InvalidInput(f"{problem} {name!r} in {where}, {has_columns(names)}: check its names")
+            known = () if found[name] else (each for each in declared if found[each])
+            mend = did_you_mean(name, known, "check its names")
+            raise InvalidInput(f"{problem} {name!r} in {where}, {has_columns(names)}: {mend}")
     return list(columns)
 
 
