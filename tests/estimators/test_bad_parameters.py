@@ -308,5 +308,5 @@ def test_arguments_of_other_libraries_are_told_in_the_names_of_this_one(kind: ty
 
 
 def test_predict_tells_that_it_takes_a_level() -> None:
-    with pytest.raises(TypeError, match="^predict takes no alpha=: give level=, which is 1 - alpha$"):
+    with pytest.raises(TypeError, match="predict takes no alpha=: give level="):
         DPRidge(GDP(1.0), schema=SCHEMA).predict(TABLE[["a", "b"]], interval="mean", alpha=0.1)

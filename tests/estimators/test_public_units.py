@@ -34,7 +34,7 @@ def fitted(family: str, factor: float, seed: int):  # type: ignore[no-untyped-de
 @pytest.mark.parametrize("factor", [3.0, 5.0, 12.0])
 def test_an_intercept_is_not_told_where_its_slope_is_not(family: str, factor: float) -> None:
     """Private ages are all at one end of the public ones: their slope is hidden, and it moves the intercept by all of
-    their mean. Intervals of +-.1 were six standard errors off. Noise decides only by which rule; one seed each."""
+    their mean. Intervals of +-.1 were six standard errors off. The noise is far smaller than any threshold."""
     estimates = fitted(family, factor, 1)
     assert not estimates.identified[1]
     assert not estimates.identified[0]
@@ -56,3 +56,40 @@ def test_nothing_is_told_where_no_public_row_is_like_a_private_one(family: str, 
     """All private ages are many deviations beyond the public ones: their slope had the other sign, four standard errors
     and more from the truth. Noise is a thousandth of what decides; one seed each."""
     assert not fitted(family, factor, 3).identified.any()
+
+
+@pytest.mark.parametrize("family", ["poisson", "logistic"])
+def test_an_intercept_is_told_where_no_private_row_has_a_public_level(family: str) -> None:
+    """Its slope is not, but every private row has 0 there, which is where the intercept is. Within 5.2 standard errors,
+    which is exceeded with a probability of 2e-7."""
+    rng = np.random.default_rng([4, N])
+    z, level = rng.normal(size=N + M), (np.arange(N + M) < 0.4 * M).astype(float)
+    eta = LEVEL + 0.5 * z
+    y = rng.poisson(np.exp(eta)) if family == "poisson" else rng.logistic(size=N + M) < eta
+    x = np.column_stack([z, level])
+    estimator = DPPoissonRegressor if family == "poisson" else DPLogisticRegression
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        estimates = estimator(GDP(1.0), public=PublicMoments.from_rows(x[:M]), random_state=4).fit(
+            x[M:], y[M:].astype(float)
+        ).estimates_  # fmt: skip
+    assert estimates.identified.tolist() == [True, True, False]
+    assert abs(estimates.estimate[0] - LEVEL) < 5.2 * np.sqrt(estimates.covariance[0, 0])
+
+
+def test_numbers_are_no_indicators() -> None:
+    """By the schema, and by public rows that have more than two values. Deterministic."""
+    from dpregress import Categorical, Numeric, Schema
+    from dpregress.public.facts import PublicFacts
+
+    schema = Schema({"a": Numeric(0, 9), "b": Numeric(0, 1), "c": Categorical(("u", "v", "w"))})
+    names = ("a", "b", "c=v", "c=w")
+    assert [schema.is_indicator(name) for name in names] == [False, True, True, True]
+    rows = np.column_stack([[1.0, 2.0, 5.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    facts = PublicFacts.__new__(PublicFacts)
+    for name, value in {"schema": None, "public": PublicMoments.from_rows(rows)}.items():
+        object.__setattr__(facts, name, value)
+    from types import SimpleNamespace
+
+    object.__setattr__(facts, "start", SimpleNamespace(space=SimpleNamespace(features=("x", "y", "z"))))
+    assert facts.numbers == [True, False, False]

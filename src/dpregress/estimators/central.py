@@ -89,7 +89,8 @@ class CentralModel(PrivateLinearModel):
             result = self._result(solution, facts)
             several = self.target_classes if len(self.target_classes) > 2 else ()
             robust = getattr(self, "cov_type", "model") == "robust"
-            estimates = estimates_of(solution, data.source.n, several, data.unit.most, robust=robust)
+            known = solution, data.source.n, several, data.unit.most
+            estimates = estimates_of(*known, robust=robust, numbers=facts.numbers)
             diagnosis = None
             if budgets.diagnosis is not None:
                 subject = Subject.of_fit(one_predictor(result), self.response_model, estimates, facts, solution.space)

@@ -13,7 +13,13 @@ from dpregress.solvers.shared.sandwich import FEWEST
 
 
 def estimates_of(
-    solution: Solution, n: int, classes: Sequence[str] = (), rows_of_a_unit: int = 1, *, robust: bool = False
+    solution: Solution,
+    n: int,
+    classes: Sequence[str] = (),
+    rows_of_a_unit: int = 1,
+    *,
+    robust: bool = False,
+    numbers: Sequence[bool] = (),
 ) -> Estimates | None:
     """Estimates for inference; None if the recipe has none.
 
@@ -29,6 +35,8 @@ def estimates_of(
         independent rows.
     robust : bool
         Whether standard errors were to hold for unequal error variances.
+    numbers : sequence of bool
+        Which features are numbers and no indicators, if a Gram matrix was released.
     """
     found = solution.unshrunk
     if found is None and solution.moments is not None:
@@ -48,6 +56,7 @@ def estimates_of(
         dispersion=found.dispersion,
         gram=found.gram,
         classes=classes,
+        numbers=numbers,
     )
 
 

@@ -26,6 +26,7 @@ def original_estimates(
     dispersion: float | None = None,
     gram: Matrix | None = None,
     classes: Sequence[str] = (),
+    numbers: Sequence[bool] = (),
 ) -> Estimates:
     """Estimates in the units of the columns, from whitened ones.
 
@@ -47,6 +48,8 @@ def original_estimates(
         The mean ``x~ x~'`` of the private rows.
     classes : sequence of str
         More than two; the estimates are then those of their contrasts, flat.
+    numbers : sequence of bool
+        Which features are numbers and no indicators, if ``unidentified`` is due to the Gram matrix.
     """
     scale = 1.0 if space.response is None else space.response.scale
     turn = np.asarray(scale * space.whitening.T)
@@ -57,7 +60,7 @@ def original_estimates(
     estimate = turn @ whitened
     if space.intercept and space.response is not None and not classes:
         estimate[0] += space.response.centre
-    hidden = np.zeros(len(turn)) if unidentified is None else np.einsum("ki,ij,kj->k", turn, unidentified, turn)
+    hidden = np.zeros(len(turn)) if unidentified is None else _squares(turn, unidentified)
     length = np.einsum("ki,ki->k", turn, turn)
     with np.errstate(over="ignore", invalid="ignore"):  # beyond the range of floats nothing is identified
         rows, noise = (np.asarray(turn @ part @ turn.T) for part in (sampling, privacy))
@@ -67,7 +70,9 @@ def original_estimates(
         estimate=estimate,
         sampling=rows,
         privacy=noise,
-        identified=np.asarray((hidden <= _NEGLIGIBLE * length) & known & ~_adrift(space, names, unidentified)),
+        identified=np.asarray(
+            (hidden <= _NEGLIGIBLE * length) & known & ~_adrift(space, len(turn), unidentified, numbers)
+        ),
         shift=_root_diagonal(turn, shift),
         df=df,
         cov_type=cov_type,
@@ -78,21 +83,35 @@ def original_estimates(
 
 #: Share of a coefficient's squared length that may lie along directions about which too little is known.
 _NEGLIGIBLE = 0.01
-#: Share of the constant that may lie along such directions: beyond it rows are, by a third of a standard deviation and
-#: without any variance that noise leaves, where public facts do not have them, and intercepts are extrapolations.
+#: Share of the constant that may lie along such directions: beyond it, rows are more than a third of a standard
+#: deviation from where public facts have them.
 _SHIFTED = 0.1
 #: A coefficient is not identified if its privacy variance exceeds this share of the sampling variance of a single row.
 _ROWS = 0.25
 
 
-def _adrift(space: WhitenedSpace, names: Sequence[str], unidentified: Matrix | None) -> NDArray[np.bool_]:
-    """Which coefficients are intercepts that slopes decide about which too little is known."""
-    intercepts = np.array([name.endswith(INTERCEPT) for name in names])
-    if unidentified is None or not space.intercept:
-        return intercepts & False
-    constant = space.constant / np.linalg.norm(space.constant)
-    along = np.kron(constant[:, None], np.eye(len(unidentified) // len(constant)))
-    return intercepts & bool(np.trace(along.T @ unidentified @ along) > _SHIFTED * along.shape[1])
+def _adrift(
+    space: WhitenedSpace, count: int, unidentified: Matrix | None, numbers: Sequence[bool]
+) -> NDArray[np.bool_]:
+    """Which coefficients are intercepts that the slope of a number decides about which too little is known.
+
+    All rows are at one end of where public facts have this number, such as ages in years beside ages in months, and its
+    slope moves the intercept by all of its mean. Of an indicator, no row has the level then, and nothing is moved.
+    """
+    found = np.zeros(count, dtype=bool)
+    if unidentified is None or not space.intercept or not any(numbers):
+        return found
+    order = space.order
+    classes = len(unidentified) // order
+    one = np.einsum("ikjk->ij", unidentified.reshape(order, classes, order, classes)) / classes
+    constant, slopes = space.constant / np.linalg.norm(space.constant), space.slopes.T
+    hidden = _squares(slopes, one) > _NEGLIGIBLE * np.sum(slopes**2, axis=1)
+    found[:: 1 + len(space.features)] = constant @ one @ constant > _SHIFTED and bool(np.any(hidden & numbers))
+    return found
+
+
+def _squares(rows: Matrix, metric: Matrix) -> Vector:
+    return np.asarray(np.einsum("ki,ij,kj->k", rows, metric, rows))
 
 
 def _root_diagonal(turn: Matrix, moment: Matrix | None) -> Vector:

@@ -95,6 +95,15 @@ class PublicFacts:
         enough = max(FEWEST_LABELS, _FEWEST_ROWS * len(self.public.names))
         return self.public.rows if self.start.whitened_privately and self.public.n >= enough else None
 
+    @property
+    def numbers(self) -> list[bool]:
+        """Which features are numbers, by the schema and by public rows; others are indicators of two values."""
+        rows = None if self.public is None else self.public.rows
+        names = self.start.space.features
+        several = [True] * len(names) if rows is None else [len(np.unique(column)) > 2 for column in rows.T]
+        declared = [self.schema is not None and self.schema.is_indicator(name) for name in names]
+        return [more and not levels for more, levels in zip(several, declared, strict=True)]
+
     def assumed_public(self) -> tuple[str, ...]:
         """What the guarantee assumes to be public, in words."""
         public = [

@@ -215,6 +215,11 @@ class Schema:
         """What this design column indicates, or None. Mutually exclusive indicators have the same value."""
         return self._indicators.get(name, (None, 0))[0]
 
+    def is_indicator(self, name: str) -> bool:
+        """Whether this design column indicates something, or is a number between 0 and 1."""
+        column = self.columns.get(name)
+        return name in self._indicators or (isinstance(column, Numeric) and column.bounds == (0, 1))
+
 
 def _indicators(columns: Mapping[str, Column]) -> dict[str, tuple[str, int]]:
     """Of each indicator, of what, and one of how many levels; a number's missing cells are one of two."""

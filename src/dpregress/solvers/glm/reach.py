@@ -54,9 +54,5 @@ def _of_indicators(space: WhitenedSpace, schema: Schema, coef: Vector, covarianc
     turn = space.whitening.T[1:]
     slopes, variance = turn @ coef, np.einsum("ij,jk,ik->i", turn, covariance, turn)
     moved = slopes * slopes**2 / np.maximum(slopes**2 + variance, 1e-300)
-    moved = moved[[_indicates(schema, name) for name in space.features]]
+    moved = moved[[schema.is_indicator(name) for name in space.features]]
     return float(moved.min(initial=0.0)), float(moved.max(initial=0.0))
-
-
-def _indicates(schema: Schema, name: str) -> bool:
-    return bool(schema.indicates(name)) or tuple(schema.bounds_of(name)) == (0, 1)

@@ -190,7 +190,7 @@ class ModelledScore(Evidence):
 
     @property
     def resolved(self) -> ModelledScore:
-        """The same score for estimates."""
+        """The same score for estimates, with the same correction: what steps are solved with may be indefinite then."""
         model = self.model.resolved
         more = solvable(model.information(self.asked)) - solvable(self.model.information(self.asked))
         return replace(self, model=model, linear=self.linear + more, system=self.system + more)

@@ -20,7 +20,7 @@ _ROUNDING = 1e-9
 _TELLING, _SURE = 0.5, 3.0
 #: Share of directions that have to be resolved for any to count as identified.
 _FEW = 0.1
-#: Rows most of which are shortened to less than half are not where public ones are: their mean squared weight.
+#: Rows whose mean squared weight is less than this share of that of public ones are not where these are.
 _SHORTENED = 0.25
 
 
@@ -88,7 +88,9 @@ def _extents(space: WhitenedSpace, vectors: Matrix, schema: Schema | None) -> Ma
 
 
 def are_where_public_rows_are(space: WhitenedSpace, gram: Matrix, public: Matrix | None) -> bool:
-    """Whether private rows are among the public ones, by the weight that the radius leaves them.
+    """Whether private rows are among the public ones, by the weight that the radius leaves them, if that is known.
+
+    It is known beside an intercept: the released second moment of the constant is the mean squared weight.
 
     Scores are explained by surrogate rows, which are public ones that are recoloured. Where private rows lie many
     deviations beyond all of them, as ages in years beside public decades, nothing has the shape of such rows.
@@ -99,11 +101,13 @@ def are_where_public_rows_are(space: WhitenedSpace, gram: Matrix, public: Matrix
     gram : ndarray of shape (p, p)
         Released.
     public : ndarray of shape (m, d) or None
+        In original units.
     """
     if public is None or not space.intercept:
         return True
-    square = float(space.constant @ space.constant)
-    return float(space.constant @ gram @ space.constant) >= _SHORTENED * square
+    rows = space.whiten(public)
+    usual = float(np.mean(space.weights(rows) ** 2))
+    return float(space.constant @ gram @ space.constant) >= _SHORTENED * usual
 
 
 def unidentified_directions(mixed: MixedGram) -> Matrix:
