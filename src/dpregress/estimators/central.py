@@ -24,7 +24,7 @@ from dpregress.estimators.training import Training
 from dpregress.inference import Diagnosis, Suitability, suitability
 from dpregress.inputs.response import check_support
 from dpregress.public.facts import PublicFacts
-from dpregress.releases import ClassCoefficients, Coefficients
+from dpregress.releases import ClassCoefficients, Coefficients, Estimates
 from dpregress.rows import Engine
 from dpregress.rows.engines import Progress
 from dpregress.rows.memory import check_moments_fit, check_squares_fit
@@ -87,11 +87,7 @@ class CentralModel(PrivateLinearModel):
             )
             solution = solver.solve(session)
             result = self._result(solution, facts)
-            several = self.target_classes if len(self.target_classes) > 2 else ()
-            robust = getattr(self, "cov_type", "model") == "robust"
-            known = solution, data.source.n, several, data.unit.most
-            estimates = estimates_of(*known, robust=robust, numbers=facts.numbers)
-            diagnosis = None
+            estimates, diagnosis = self._estimates(solution, facts, data.unit.most), None
             if budgets.diagnosis is not None:
                 subject = Subject.of_fit(one_predictor(result), self.response_model, estimates, facts, solution.space)
                 if subject.scaled:
@@ -110,6 +106,12 @@ class CentralModel(PrivateLinearModel):
         self.provenance_ = made_now(data.origin)
         self.privacy_ = session.statement(facts.assumed_public())
         return self
+
+    def _estimates(self, solution: Solution, facts: PublicFacts, rows_of_a_unit: int) -> Estimates | None:
+        """Estimates for inference, if the recipe has any."""
+        several = self.target_classes if len(self.target_classes) > 2 else ()
+        robust = getattr(self, "cov_type", "model") == "robust"
+        return estimates_of(solution, facts.n, several, rows_of_a_unit, robust=robust, numbers=facts.numbers)
 
     def _suited(self, solution: Solution, facts: PublicFacts, shortened: float | None) -> Suitability | None:
         """How public rows suited the private ones, if there are any and their moments are released."""

@@ -24,6 +24,8 @@ _BLIND, _PLAIN, LOOK = 40.0, 500.0, 0.5
 _FEW, _PLAIN_OF_FEW = 20.0, 2000.0
 #: Half octaves below the upper bound that amounts may lie, the most and the fewest; and the most bins of counts.
 _DEEPEST, _LEAST_DEEP, _COUNTS = 40, 12, 40
+#: The ratio of bounds below which they say more than half octaves.
+_OCTAVE = 2.0
 #: The mean by the histogram alone is off by this share of itself.
 ROUGH = 0.5
 #: Others are seen from so many times the commonest amount, and may be hidden up to more than so many times a clip.
@@ -37,12 +39,16 @@ def between(facts: PublicFacts, family: Family, mu: float) -> tuple[float, float
     if facts.response_bounds is None:
         return None
     lower, upper = facts.response_bounds
-    plain = _PLAIN_OF_FEW if upper <= _FEW and may_be_none(family) else _PLAIN
+    few = upper <= _FEW if may_be_none(family) else upper < _OCTAVE * lower
+    plain = _PLAIN_OF_FEW if few else _PLAIN
     return (max(lower, 0.0), upper) if upper > 0 and _BLIND <= facts.n * mu < plain else None
 
 
 def _of_amounts(lower: float, upper: float) -> tuple[Vector, Vector, Vector]:
-    """Edges, middles and widths of bins of half octaves below the upper bound."""
+    """Edges, middles and widths of bins of half octaves below the upper bound, or of equal ones within an octave."""
+    if upper < _OCTAVE * lower:
+        edges = np.linspace(lower, upper, _DEEPEST + 1)
+        return edges, edges[:-1] / 2 + edges[1:] / 2, np.diff(edges)
     least = max(lower, upper * 2.0 ** (-_DEEPEST / 2))
     bins = max(math.ceil(2 * math.log2(upper / least)), _LEAST_DEEP) if upper > least else _LEAST_DEEP
     edges = upper * 2.0 ** (np.arange(-bins, 1) / 2)
