@@ -165,6 +165,10 @@ class ShownInShort:
         said = self._in_short()
         return f"<{type(self).__name__}{said and ' '}{said}>"
 
+    def _repr_html_(self) -> str:
+        """In a notebook, what ``print`` shows."""
+        return f"<pre>{escape(str(self))}</pre>"
+
     def _in_short(self) -> str:
         """What is shown of it."""
         shapes = {name: getattr(value, "shape", ()) for name, value in vars(self).items() if name[0] != "_"}

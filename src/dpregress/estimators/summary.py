@@ -20,8 +20,8 @@ from dpregress.reports.summary import Summary, SummaryTable, unidentified_note
 
 #: What the numbers of a table are, by whether there are estimates for inference.
 _UNSHRUNK = (
-    "coef is the unshrunk estimate; intervals and tests are based on it. std err combines sampling error",
-    "and privacy noise (std err^2 = sampling s.e.^2 + privacy s.e.^2).",
+    "coef is the unshrunk estimate; intervals and tests are based on it. std err^2 = sampling s.e.^2 +",
+    "privacy s.e.^2; the latter is due to noise, and to what bounding the rows may have moved.",
     "Predictions use the shrunk estimate, coef_.",
 )
 _SHRUNK = (
