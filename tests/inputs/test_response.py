@@ -212,5 +212,5 @@ def test_given_classes_keep_their_type() -> None:
 
 def test_public_labels_of_other_classes_name_the_option() -> None:
     model = DPLogisticRegression(GDP(1.0), public=TABLE[:100])
-    with pytest.raises(InvalidInput, match=r"holds one of the classes 0, 1 .*--classes"):
+    with pytest.raises(InvalidInput, match=r"holds one of the classes 0, 1 .*classes="):
         model.set_params(classes=(0, 1)).fit_table(TABLE[100:], "y")

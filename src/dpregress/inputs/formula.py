@@ -132,7 +132,7 @@ def public_moments(table: pa.Table, design: Encoder | FormulaEncoder, where: obj
         if y is not None and classes and not np.isfinite(y).any():
             raise InvalidInput(
                 f"no row of {where} holds one of the classes {', '.join(classes[:12])} in the response: name the ones "
-                "that it holds (classes=, on the command line --classes)"
+                "that it holds (classes=)"
             )
         raise InvalidInput(f"no row of {where} is free of missing cells: mend the public table")
     moments = PublicMoments.from_rows(

@@ -180,7 +180,7 @@ def _check_usual(target: str, column: Numeric | None) -> None:
     if not (-1 < lower <= 0 and 1 <= upper < 2):
         raise InvalidInput(
             f"the schema declares {target!r} between {lower:g} and {upper:g}, and the classes are 0 and 1, so that "
-            "others would count as missing: name its classes (classes=, on the command line --classes), or fit a number"
+            "others would count as missing: name its classes (classes=), or fit a number"
         )
 
 
