@@ -353,7 +353,7 @@ def test_columns_that_were_not_released_are_refused(seed: int) -> None:
         ("y", ["z"], "not among the released columns"),
         ("y", ["y"], "not on itself"),
         ("y", [], "at least one other column"),
-        ("y", "a", "list of names"),
+        ("y", "a", "list of column names"),
         (None, None, "name the response"),
     ):
         with pytest.raises(InvalidInput, match=said):

@@ -222,7 +222,9 @@ def test_the_share_is_between_its_bounds_or_nothing() -> None:
 
 ROWS = 5_000
 NAMES = ("x0", "x1", "x2")
-BOUNDS = Schema({**dict.fromkeys(NAMES, Numeric(-4, 4)), "y": Numeric(-6, 6)})
+FEATURES = dict.fromkeys(NAMES, Numeric(-4, 4))
+#: Of a response, by its model.
+RESPONSES = {"linear": Numeric(-6, 6), "logistic": Numeric(0, 1)}
 KINDS: dict[str, tuple[type[Any], Callable[[np.random.Generator, Vector], Vector]]] = {
     "linear": (DPLinearRegression, lambda rng, eta: eta + rng.normal(size=len(eta))),
     "logistic": (DPLogisticRegression, lambda rng, eta: (rng.random(len(eta)) < 1 / (1 + np.exp(-eta))).astype(float)),
@@ -252,10 +254,10 @@ def assert_falling(errors: list[tuple[Vector, Vector]]) -> None:
 
 
 FACTS: dict[str, Callable[[str, int], dict[str, Any]]] = {
-    "schema": lambda *_: {"schema": BOUNDS},
-    "unlabelled": lambda _, seed: {
+    "schema": lambda kind, _: {"schema": Schema({**FEATURES, "y": RESPONSES[kind]})},
+    "unlabelled": lambda kind, seed: {
         "public": PublicMoments.from_rows(np.random.default_rng(seed + 1).normal(size=(200, 3))),
-        "schema": Schema({"y": Numeric(-6, 6)}),
+        "schema": Schema({"y": RESPONSES[kind]}),
     },
 }
 
@@ -393,10 +395,10 @@ def test_what_a_clip_leaves_is_doubted_once_for_all_scores(scores: int) -> None:
 def test_the_model_covariance_releases_nothing_more(make: type[Any], seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(2_000, 3)), rng.integers(0, 2, 2_000).astype(float)
-    found = {}
+    found, schema = {}, Schema({**FEATURES, "y": Numeric(0, 1)})
     for name in ("robust", "model"):
         with pytest.warns(UserWarning, match="seed"):
-            model = make(GDP(1.0), schema=BOUNDS, cov_type=name, random_state=seed).fit(x, y)
+            model = make(GDP(1.0), schema=schema, cov_type=name, random_state=seed).fit(x, y)
         found[name] = model
         assert model.estimates_.cov_type == name
         assert np.isfinite(model.estimates_.df) == (name == "robust")
