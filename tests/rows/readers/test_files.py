@@ -357,7 +357,7 @@ def test_names_that_were_not_asked_for_are_not_shown(tmp_path: Path) -> None:
         lambda: command("--formula", "y ~ age"),
     ]
     for fit in fits:
-        with pytest.raises(InvalidInput, match="which has 2 columns|name the response") as caught:
+        with pytest.raises(InvalidInput, match=r"which has 2 columns|name the response") as caught:
             fit()
         assert not {"alice", "hiv", "bob", "flu"} & set(re.findall(r"\w+", everything_said(caught.value)))
 
