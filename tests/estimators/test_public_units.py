@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from dpregress import GDP, DPGammaRegressor, DPLogisticRegression, DPPoissonRegressor, PublicMoments
+from dpregress import (
+    GDP,
+    Categorical,
+    DPGammaRegressor,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    Numeric,
+    PublicMoments,
+    Schema,
+)
+from dpregress.public.facts import PublicFacts
 
 N, M = 8_000, 200
 SLOPE, LEVEL = 0.02, -1.5
@@ -79,17 +90,10 @@ def test_an_intercept_is_told_where_no_private_row_has_a_public_level(family: st
 
 def test_numbers_are_no_indicators() -> None:
     """By the schema, and by public rows that have more than two values. Deterministic."""
-    from dpregress import Categorical, Numeric, Schema
-    from dpregress.public.facts import PublicFacts
-
     schema = Schema({"a": Numeric(0, 9), "b": Numeric(0, 1), "c": Categorical(("u", "v", "w"))})
     names = ("a", "b", "c=v", "c=w")
     assert [schema.is_indicator(name) for name in names] == [False, True, True, True]
     rows = np.column_stack([[1.0, 2.0, 5.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    facts = PublicFacts.__new__(PublicFacts)
-    for name, value in {"schema": None, "public": PublicMoments.from_rows(rows)}.items():
-        object.__setattr__(facts, name, value)
-    from types import SimpleNamespace
-
-    object.__setattr__(facts, "start", SimpleNamespace(space=SimpleNamespace(features=("x", "y", "z"))))
+    start = SimpleNamespace(space=SimpleNamespace(features=("x", "y", "z")))
+    facts = PublicFacts(3, "y", start, PublicMoments.from_rows(rows), None)  # type: ignore[arg-type]
     assert facts.numbers == [True, False, False]

@@ -117,7 +117,7 @@ def _squares(rows: Matrix, metric: Matrix) -> Vector:
 def _root_diagonal(turn: Matrix, moment: Matrix | None) -> Vector:
     if moment is None:
         return np.zeros(len(turn))
-    return np.asarray(np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", turn, moment, turn), 0)))
+    return np.asarray(np.sqrt(np.maximum(_squares(turn, moment), 0)))
 
 
 def _spread(space: WhitenedSpace, gram: Matrix) -> Matrix:
