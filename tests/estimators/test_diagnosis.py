@@ -17,6 +17,7 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 import dpregress
 from dpregress import (
     ApproxDP,
+    Categorical,
     DPGLMRegressor,
     DPLinearRegression,
     DPLogisticRegression,
@@ -180,6 +181,31 @@ def test_without_public_rows_bins_are_released(seed: int) -> None:
     assert found.rows.min() > ROWS / 20 / 3
     assert found.rows.max() < ROWS / 20 * 3
     assert found.auc.value == pytest.approx(roc_auc_score(y, mean_of(model, x)), abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
+@pytest.mark.parametrize("family", ["binomial", "gaussian"])
+def test_columns_of_a_table_may_come_in_any_order(family: str, seed: int, tmp_path: Path) -> None:
+    """The spread of predictions, which bins rest on, is that of the model's order; slopes of 1 and 1/1000 tell."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {"a": rng.normal(size=ROWS), "b": rng.normal(0, 3000, ROWS), "k": rng.choice(["u", "v"], ROWS)}
+    )
+    eta = 2 * table.a + 1e-4 * table.b + (table.k == "v")
+    table["y"] = rng.random(ROWS) < 1 / (1 + np.exp(-eta)) if family == "binomial" else eta + rng.normal(size=ROWS)
+    table["y"] = table.y.astype(float)
+    kind = DPLogisticRegression if family == "binomial" else DPLinearRegression
+    schema = Schema({"k": Categorical(("u", "v"))})
+    model = kind(GDP(1.0), public=table[:300], schema=schema, random_state=seed)
+    model.fit_table(table[300:], "y", ["b", "k", "a"])
+    model.save(tmp_path / "fit")
+    orders = [["b", "k", "a", "y"], ["y", "a", "k", "b"], ["a", "b", "k", "y"]]
+    found = [
+        each.diagnose(table[300:][order], privacy=GDP(0.5), random_state=seed).encode()
+        for order in orders
+        for each in (model, dpregress.load(tmp_path / "fit"))
+    ]
+    assert all(other == found[0] for other in found)
 
 
 def test_missing_responses_count_nowhere(seed: int) -> None:

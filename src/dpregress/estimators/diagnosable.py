@@ -68,7 +68,7 @@ def diagnose_model(
     """Diagnose a fitted model on private rows; see :meth:`~dpregress.DPRidge.diagnose`."""
     check_diagnosable(model.response)
     promise = gaussian_promise(checked_budget(privacy))
-    rows, coefficients = _rows(model, X, y, exposure, unit)
+    rows, coefficients = _rows(model, X, y, exposure, unit), model.coefficients
     if not rows.n:
         raise InvalidInput("the table has no rows: nothing can be diagnosed")
     source, whose = bounded_units(rows, unit, max_rows_per_unit)
@@ -108,8 +108,8 @@ def _formula(model: Diagnosed) -> str:
     return formula_text(model.coefficients.target, features if constant else ("0", *features), model.response.exposure)
 
 
-def _rows(model: Diagnosed, X: Any, y: Any, exposure: Any, unit: Any) -> tuple[Source, Coefficients]:
-    """Rows with their responses, and the coefficients in the order of their design columns."""
+def _rows(model: Diagnosed, X: Any, y: Any, exposure: Any, unit: Any) -> Source:
+    """Rows with their responses, with the design columns of the model in its order."""
     found, classes = model.coefficients, model.response.classes
     if not is_table(X) and not isinstance(X, str) and y is not None and model.formula is None:
         x = matrix(X)
@@ -118,7 +118,7 @@ def _rows(model: Diagnosed, X: Any, y: Any, exposure: Any, unit: Any) -> tuple[S
         response = coded(y, classes) if classes else numbers(y)
         if len(response) != len(x):
             raise InvalidInput("X and y have different numbers of rows: give one response for each row")
-        return exposed(ArraySource(x, response), exposure, model.response.exposure, model.schema), found
+        return exposed(ArraySource(x, response), exposure, model.response.exposure, model.schema)
     table = joined_table(X, y, found.target) if y is not None else opened_table(X)
     column = exposure if isinstance(exposure, str) else None
     design = _design(model, column_names(table), column)
@@ -128,11 +128,11 @@ def _rows(model: Diagnosed, X: Any, y: Any, exposure: Any, unit: Any) -> tuple[S
     source: Source = encoded(table, design, unit if isinstance(unit, str) else None)
     if column is None:
         source = exposed(source, exposure, model.response.exposure, model.schema)
-    return source, found.in_order(design.features)
+    return source
 
 
 def _design(model: Diagnosed, names: list[str], exposure: str | None) -> Encoder | FormulaEncoder:
-    """The encoder of a table's columns for this model."""
+    """The encoder of a table's columns for this model, whose order it keeps whatever that of the table."""
     classes, target = model.response.classes, model.coefficients.target
     if model.formula is not None:
         levels: Mapping[str, Categorical] = {
@@ -140,12 +140,13 @@ def _design(model: Diagnosed, names: list[str], exposure: str | None) -> Encoder
         }
         return FormulaEncoder.of(model.formula.text, Schema(levels), classes, exposure)
     features = model.coefficients.features
-    columns = [name for name in names if name not in (target, exposure) and _feeds(name, features, model.schema)]
-    return Encoder.of(columns, target, model.schema, classes, exposure)
+    columns = [name for name in names if name not in (target, exposure)]
+    placed = sorted((_place(name, features, model.schema), name) for name in columns)
+    return Encoder.of([name for at, name in placed if at < len(features)], target, model.schema, classes, exposure)
 
 
-def _feeds(column: str, features: tuple[str, ...], schema: Schema | None) -> bool:
-    """Whether design columns of the model come from this column of the table."""
+def _place(column: str, features: tuple[str, ...], schema: Schema | None) -> int:
+    """Where the design columns that come from this column of the table begin; their number if none does."""
     declared = None if schema is None else schema.column(column)
     made = (column,) if declared is None else declared.design(column)
-    return bool(set(made) & set(features))
+    return min((features.index(name) for name in made if name in features), default=len(features))
