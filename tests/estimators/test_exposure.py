@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import dpregress
 from dpregress import (
     GDP,
     Categorical,
@@ -102,12 +104,35 @@ def test_predictions_are_proportional_to_exposures() -> None:
     odd = fitted.predict(x[:4], exposure=[0.0, -1.0, math.nan, 2.0])
     assert np.isnan(odd[:3]).all()
     assert odd[3] == pytest.approx(2 * rates[3])
-    with pytest.raises(InvalidInput, match="'years' is a name"):
+    with pytest.raises(InvalidInput, match="no column 'years'"):
         fitted.predict(x, exposure="years")
     with pytest.raises(InvalidInput, match="exposure has 3"):
         fitted.predict(x, exposure=[1.0, 2.0, 3.0])
     with pytest.raises(InvalidInput, match="fitted without an exposure"):
         model().fit(x, whole["y"]).predict(x, exposure=whole["years"])
+
+
+def test_predictions_read_the_column_of_the_fit(tmp_path: Path) -> None:
+    whole = table()
+    fitted = model().fit_table(whole, "y", exposure="years")
+    fitted.save(tmp_path / "rates")
+    whole.to_csv(tmp_path / "rows.csv", index=False)
+    other = whole.rename(columns={"years": "time"})
+    saved = dpregress.load(tmp_path / "rates")
+    expected = fitted.predict(whole[["a", "b"]]) * np.where(whole.years > 0, whole.years, np.nan)
+    arrow, some = pa.table(dict(whole)), whole[["b", "years", "a"]]
+    rows = [(whole, None), (whole, "years"), (some, None), (other, "time"), (arrow, None)]
+    for found in [
+        *(each.predict(given, exposure=name) for each in (fitted, saved) for given, name in rows),
+        *(saved.predict(tmp_path / "rows.csv", exposure=name) for name in (None, "years")),
+    ]:
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_allclose(saved.predict_file(tmp_path / "rows.csv")["y"], expected, rtol=1e-9)
+    np.testing.assert_allclose(fitted.predict(other), fitted.predict(whole[["a", "b"]]))
+    mean = fitted.predict(whole, interval="mean").mean
+    np.testing.assert_allclose(mean, fitted.predict(whole[["a", "b"]], exposure=whole.years, interval="mean").mean)
+    with pytest.raises(InvalidInput, match="no column 'time' in the rows to predict for"):
+        fitted.predict(whole, exposure="time")
 
 
 def test_units_and_exposures_go_together() -> None:

@@ -97,7 +97,7 @@ class _ScoredRegressor(RegressorMixin, _ScoredModel):
         self,
         X: ArrayLike,
         *,
-        exposure: ArrayLike | None = None,
+        exposure: ArrayLike | str | None = None,
         interval: IntervalKind | None = None,
         level: float = 0.95,
     ) -> Any:
@@ -107,18 +107,17 @@ class _ScoredRegressor(RegressorMixin, _ScoredModel):
         ----------
         X : array-like or table of shape (m, d)
             Missing cells are replaced as in the fit.
-        exposure : array-like of shape (m,), optional
-            For a model that was fitted with an exposure. Default: 1 for every row, so that rates are predicted. The
-            prediction is NaN if the exposure is not a positive finite number.
+        exposure : array-like of shape (m,) or str, optional
+            For a model that was fitted with an exposure: its values, or their column in X. Default: the column that the
+            fit had, if X has it, otherwise 1 for every row: rates. NaN if an exposure is not a positive finite number.
         interval : {"mean", "prediction"}, optional
             Also an interval of the mean response, or of a new one; the result is then a
             :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.
         level : float, default=0.95
         """
         rows = self._rows(X)
-        if exposure is not None and self.exposure_ is None:
-            raise InvalidInput("this model was fitted without an exposure: leave exposure= out")
-        offset = offsets(exposure, len(rows)) + self._own_offset(X)
+        given = offsets(exposure, X, len(rows), self.exposure_, self.coefficients_.features)
+        offset = given + self._own_offset(X)
         if interval is not None:
             return self._intervals(rows, interval, level, offset)
         return self._family().mean(self.coefficients_.predict(rows) + offset)

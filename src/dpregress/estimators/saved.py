@@ -117,7 +117,7 @@ class SavedModel(InferenceMixin):
         self,
         X: Any,
         *,
-        exposure: ArrayLike | None = None,
+        exposure: ArrayLike | str | None = None,
         interval: IntervalKind | None = None,
         level: float = 0.95,
     ) -> Any:
@@ -128,21 +128,20 @@ class SavedModel(InferenceMixin):
         X : array-like or table of shape (m, d), or path
             Arrays have the design columns of ``coefficients_.features``, in this order; for a model of coded columns
             they have the columns of the table.
-        exposure : array-like of shape (m,), optional
-            Default: 1 for every row.
+        exposure : array-like of shape (m,) or str, optional
+            Default: the column that the fit had, if X has it, otherwise 1 for every row.
         interval : {"mean", "prediction"}, optional
             Also an interval, as of the estimator.
         level : float, default=0.95
         """
-        if exposure is not None and self.response_model.exposure is None:
-            raise InvalidInput("this model was fitted without an exposure: leave exposure= out")
-        rows = self._rows(X)
-        offset = offsets(exposure, len(rows)) + self._own_offset(X)
+        X = opened_table(X) if names_files(X) else X
+        rows, name, cuts = self._rows(X), self.response_model.exposure, self.response_model.cuts
+        if cuts:
+            times = cuts[-1] if exposure is None else np.exp(offsets(exposure, None, len(rows), name))
+            return self.response_model.probability(self.coefficients_.predict(rows), np.full(len(rows), times))
+        offset = offsets(exposure, X, len(rows), name, self.coefficients_.features) + self._own_offset(X)
         if interval is not None:
             return self._intervals(rows, interval, level, offset)
-        if self.response_model.cuts:
-            times = np.full(len(rows), self.response_model.cuts[-1]) if exposure is None else np.exp(offset)
-            return self.response_model.probability(self.coefficients_.predict(rows), np.asarray(times))
         chances = self._means(self.coefficients_.predict(rows) + offset)
         return self.response_model.likeliest(chances) if self.response_model.classes else chances
 

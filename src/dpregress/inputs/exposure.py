@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dpregress.coordinates import Exposure, Vector
 from dpregress.errors import InvalidInput
-from dpregress.inputs.response import check_exposed, type_of_array
-from dpregress.inputs.tables import numbers
+from dpregress.inputs.response import check_exposed, check_exposure_column, type_of_array
+from dpregress.inputs.tables import column_names, numbers
 from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 from dpregress.rows import ExposedSource, Source
+from dpregress.rows.design.encoder import to_numbers
+from dpregress.rows.readers.base import Reader
+from dpregress.rows.readers.files import is_table, read, to_table
 
 #: How the name of an exposure begins that a formula computes.
 OFFSET = "offset("
@@ -72,18 +76,39 @@ def exposure_bounds(
     return Exposure(name, *column.bounds)
 
 
-def offsets(exposure: Any, rows: int) -> Vector | float:
+def offsets(exposure: Any, X: Any, rows: int, fitted: str | None, features: Sequence[str] = ()) -> Vector | float:
     """Logarithms of the exposures of rows to predict for, of shape (m,); 0 without any.
+
+    Parameters
+    ----------
+    exposure : array-like, str or None
+        An exposure for each row, or its column in the table X. Default: the column that the fit had, if it is in X.
+    X : array or table
+    rows : int
+        Of X.
+    fitted : str or None
+        The name of the exposure of the fit.
+    features : sequence of str
+        A feature of the model is no exposure unless it is asked for.
 
     Raises
     ------
     InvalidInput
-        For the name of a column, or another number than rows.
+        If the fit had no exposure, for a column that X does not have, or another number than rows.
     """
+    if exposure is not None and fitted is None:
+        raise InvalidInput("this model was fitted without an exposure: leave exposure= out")
+    named = X.schema.names if isinstance(X, Reader) else column_names(X) if is_table(X) else []
+    if exposure is None and fitted in named and fitted not in features:
+        exposure = fitted
     if exposure is None:
         return 0.0
     if isinstance(exposure, str):
-        raise InvalidInput(f"exposure={exposure!r} is a name: predict takes an exposure for each row")
+        if exposure not in named:
+            raise InvalidInput(f"no column {exposure!r} in the rows to predict for: give an exposure for each row")
+        table = read(X, (exposure,)) if isinstance(X, Reader) else to_table(X, (exposure,))
+        check_exposure_column(X.schema if isinstance(X, Reader) else table.schema, exposure, None)
+        return log_exposure(to_numbers(table[exposure]))
     values = numbers(exposure, "exposure")
     if len(values) != rows:
         raise InvalidInput(f"X has {rows} rows, exposure has {len(values)}")
