@@ -143,7 +143,7 @@ def test_counts_are_predicted_on_their_own_scale(capsys: pytest.CaptureFixture[s
         ("plan", "binomial", ("--classes", "free,basic,full"), "choose --family multinomial"),
         ("ill", "binomial", ("--classes", "no"), "two different"),
         ("ill", "binomial", ("--classes", "no,no"), "two different"),
-        ("ill", "binomial", ("--classes", "sick,well"), "holds one of the classes sick, well"),
+        ("ill", "binomial", ("--classes", "sick,well"), "other responses than the classes sick, well"),
         ("ill", "poisson", (), "declare its levels"),
     ],
 )

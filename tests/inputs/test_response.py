@@ -210,7 +210,26 @@ def test_given_classes_keep_their_type() -> None:
     assert model.classes_.tolist() == [0, "Yes"]
 
 
+@pytest.mark.parametrize("labels", [[1, 2], [-1, 1], [1.0, 2.0], ["1", "2"], [True, "no"]])
+def test_public_labels_of_which_one_is_a_class_are_refused(labels: list[object]) -> None:
+    """Rows with the other label would count as missing, and all that are left have the same response."""
+    table = TABLE.assign(y=pd.Series([labels[row % 2] for row in range(len(TABLE))], dtype=np.array(labels).dtype))
+    ledger, said = MemoryLedger(GDP(1.0)), r"hold other responses than the classes 0, 1, and none [01]: .*classes="
+    for formula, target in ((None, "y"), ("y ~ a", None)):
+        model = DPLogisticRegression(GDP(1.0), public=table[:100], classes=(0, 1), formula=formula, ledger=ledger)
+        with pytest.raises(InvalidInput, match=said):
+            model.fit_table(table[100:], target)
+    assert not ledger.charges
+
+
+def test_codes_beside_all_classes_are_missing_responses() -> None:
+    table = TABLE.assign(y=[(0, 1, 0, 9)[row % 4] for row in range(len(TABLE))])
+    model = DPLogisticRegression(GDP(1.0), public=table[:100], classes=(0, 1))
+    with pytest.warns(UserWarning, match="25 public rows with missing cells were left out"):
+        model.fit_table(table[100:], "y")
+
+
 def test_public_labels_of_other_classes_name_the_option() -> None:
     model = DPLogisticRegression(GDP(1.0), public=TABLE[:100])
-    with pytest.raises(InvalidInput, match=r"holds one of the classes 0, 1 .*classes="):
+    with pytest.raises(InvalidInput, match="than the classes 0, 1, and none one of these"):
         model.set_params(classes=(0, 1)).fit_table(TABLE[100:], "y")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpregress.coordinates import Matrix
+from dpregress.coordinates import Matrix, Vector
 from dpregress.display import shown
 from dpregress.errors import InvalidInput
 from dpregress.inputs.names import check_unit
@@ -124,16 +124,13 @@ def public_moments(table: pa.Table, design: Encoder | FormulaEncoder, where: obj
     x, y, exposure = design.x(table), design.y(table), design.exposure(table)
     if isinstance(design, Encoder):
         x = _mended(x, design)
+    coded = design if isinstance(design, Encoder) else design.table
+    if y is not None and coded.classes:
+        _check_labels(y, table[str(coded.target)], coded.classes, where)
     whole = np.isfinite(x).all(axis=1) & (np.isfinite(y) if y is not None else True)
     if exposure is not None:
         whole &= np.isfinite(exposure) & (exposure > 0)
     if not whole.any():
-        classes = (design if isinstance(design, Encoder) else design.table).classes
-        if y is not None and classes and not np.isfinite(y).any():
-            raise InvalidInput(
-                f"no row of {where} holds one of the classes {', '.join(classes[:12])} in the response: name the ones "
-                "that it holds (classes=)"
-            )
         raise InvalidInput(f"no row of {where} is free of missing cells: mend the public table")
     moments = PublicMoments.from_rows(
         x[whole],
@@ -142,6 +139,22 @@ def public_moments(table: pa.Table, design: Encoder | FormulaEncoder, where: obj
         exposure=None if exposure is None else exposure[whole],
     )
     return moments, int((~whole).sum())
+
+
+def _check_labels(codes: Vector, column: pa.ChunkedArray, classes: Sequence[str], where: object) -> None:
+    """Refuse public responses that are others than the classes, such as 1 and 2 where the classes are 0 and 1.
+
+    If public rows hold every class, others are codes for missing responses.
+    """
+    there = np.isfinite(codes)
+    others = ~np.asarray(pc.is_null(column, nan_is_null=True)) & ~there
+    absent = [name for place, name in enumerate(classes) if not (codes == place).any()]
+    if absent and others.any():
+        none = f"none {absent[0]}" if there.any() else "none one of these"
+        raise InvalidInput(
+            f"rows of {where} hold other responses than the classes {', '.join(classes[:12])}, and {none}: name the "
+            "classes that they hold (classes=), or empty these cells"
+        )
 
 
 def check_public_exposure(public: Any, names: Sequence[str], exposure: str | None) -> None:
