@@ -55,7 +55,7 @@ FAMILIES = {
 DESIGNS = (
     "linear", "linear t5", "linear heteroscedastic", "linear skewed", "linear quadratic", "linear shifted",
     "linear rare 0", "linear rare 1", "linear rare 3", "linear rare 30", "linear missing", "linear skewed-columns",
-    "linear lognormal", "linear concave", "linear alike", "linear alike 20",
+    "linear lognormal", "linear concave", "linear logarithm", "linear growing", "linear alike", "linear alike 20",
     "logistic", "logistic quadratic", "poisson", "poisson overdispersed", "poisson alike", "gamma", "gamma alike",
     "multinomial", "multinomial quadratic",
     "linear folded", "logistic folded", "poisson folded", "gamma folded", "multinomial folded",
@@ -67,6 +67,8 @@ ERRORS = {
 }
 #: Columns that are exponentials of so many standard deviations.
 _LOGNORMAL = {"skewed-columns": 0.5, "lognormal": 1.0, "concave": 1.0}
+#: Designs with one column, log-normal up to ten times its median.
+_SINGLE = ("logarithm", "growing")
 #: Where far rows of a folded design are along the first column, and how many.
 _FAR, _FAR_SHARE = 8.0, 0.02
 #: The percentage of responses that are not the commonest value, of designs in which the others are alike.
@@ -98,6 +100,8 @@ class Sample:
 
 def columns(design: str) -> int:
     """Columns of a design."""
+    if design.partition(" ")[2] in _SINGLE:
+        return 1
     return 10 if design.startswith("linear") else 6
 
 
@@ -108,6 +112,8 @@ def drawn(design: str, n: int, rng: np.random.Generator, *, shift: float = 0.0) 
     x = np.sqrt(0.7) * rng.normal(size=(n, d)) + np.sqrt(0.3) * rng.normal(size=(n, 1)) + shift
     if kind in _LOGNORMAL:
         x = np.exp(x * _LOGNORMAL[kind])
+    if kind in _SINGLE:
+        return _single(kind, rng, n)
     far = np.zeros(n, dtype=bool)
     if kind == "folded":
         far = rng.random(n) < _FAR_SHARE
@@ -140,6 +146,12 @@ def drawn(design: str, n: int, rng: np.random.Generator, *, shift: float = 0.0) 
     if model == "gamma":
         return x, rng.gamma(2.0, mean / 2)
     return x, rng.poisson(mean * (rng.gamma(2.0, 0.5, size=n) if kind == "overdispersed" else 1.0)).astype(float)
+
+
+def _single(kind: str, rng: np.random.Generator, n: int) -> tuple[Matrix, Vector]:
+    """One skewed column: a mean that follows its logarithm, or errors that grow with it."""
+    x, noise = np.minimum(np.exp(0.7 * rng.normal(size=n)), 10.0), rng.normal(size=n)
+    return x[:, None], 8.5 + 2.5 * np.log(x) + noise if kind == "logarithm" else x + 0.8 * x * noise
 
 
 def likelihood(family: str, x: Matrix, y: Vector) -> Vector:
@@ -182,10 +194,12 @@ def truth(design: str, n: int) -> Vector:
     There are a hundred times as many rows as in a sample, so that a truth is known to a tenth of its sampling error.
     """
     model, _, kind = design.partition(" ")
-    if kind.partition(" ")[0] in ("quadratic", "folded", "concave", "alike") or model == "multinomial":
+    if kind.partition(" ")[0] in ("quadratic", "folded", "concave", "logarithm", "alike") or model == "multinomial":
         rng, draws = np.random.default_rng(0), -(-100 * n // POPULATION)
         each = [likelihood(FAMILIES[model], *drawn(design, POPULATION, rng)) for _ in range(draws)]
         return np.asarray(np.mean(each, axis=0))
+    if kind == "growing":
+        return np.array([0.0, 1.0])
     slopes = np.linspace(-1, 1, columns(design)) / (1 if model in ("linear", "logistic") else 3)
     return np.append({"linear": 0.0, "logistic": -0.5}.get(model, 1.0), slopes)
 
@@ -201,6 +215,8 @@ def sampled(cell: Cell, rng: np.random.Generator) -> Sample:
     low, high = (-20.0, 20.0) if kind == "folded" else (-6.0, 6.0)
     if kind in _LOGNORMAL:
         low, high = 0.0, 20.0 if kind == "skewed-columns" else 100.0
+    if kind in _SINGLE:
+        low, high = 0.0, 30.0
     known = {f"x{place}": Numeric(low, high) for place in range(x.shape[1])}
     if cell.design.startswith("linear rare"):
         known[f"x{x.shape[1] - 1}"] = Numeric(0, 1)

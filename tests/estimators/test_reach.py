@@ -20,6 +20,7 @@ from dpregress import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    MemoryLedger,
     Numeric,
     PublicMoments,
     Schema,
@@ -171,16 +172,19 @@ def test_intervals_with_exposures_have_no_bounds() -> None:
 
 
 def test_bounds_that_responses_contradict_are_no_limit() -> None:
-    """Public ones, or many private ones by their released sizes."""
+    """Many private ones by their released sizes; public ones are refused, since one of the two has another unit."""
     rng = np.random.default_rng(3)
     x = rng.normal(size=(8_000, 2))
     y = 50 + 10 * x[:, 0] + rng.normal(size=8_000)
     schema = Schema({"x0": Numeric(-5, 5), "x1": Numeric(-5, 5), "y": Numeric(-5, 5)})
-    labelled = PublicMoments.from_rows(x[:100], y[:100])
-    for public in (labelled, None):
-        fit = DPLinearRegression(GDP(2.0), schema=schema, public=public, random_state=1).fit(x[100:], y[100:])
-        assert fit.coefficients_.reach == (-math.inf, math.inf)
-        assert np.median(fit.predict(x)) > 20
+    fit = DPLinearRegression(GDP(2.0), schema=schema, random_state=1).fit(x[100:], y[100:])
+    assert fit.coefficients_.reach == (-math.inf, math.inf)
+    assert np.median(fit.predict(x)) > 20
+    ledger = MemoryLedger(GDP(2.0))
+    public = PublicMoments.from_rows(x[:100], y[:100])
+    with pytest.raises(InvalidInput, match=r"far beyond their bounds in the schema .* bring both to the same unit"):
+        DPLinearRegression(GDP(2.0), schema=schema, public=public, ledger=ledger).fit(x[100:], y[100:])
+    assert not ledger.charges
 
 
 def test_a_saved_model_has_the_same_reach(tmp_path: Path) -> None:

@@ -12,6 +12,17 @@ rows they are means over rows (``left``).
     v_t   = sigma_t^2 + eps_G |m_t|^2 + c_t^2 |T_t m_t|^2 / p,   m_t = b_T - b_t
     V     = J^-1 M J^-1 / n + V_privacy
 
+Clips keep another part of changes than S says, the same share c of each (``kept``). For T scores with p numbers each,
+on 121 shares from .2 to 1.4,
+
+    density(c) ~ exp(-Q(c) / (2 f) - (1 - c)^2 / (2 0.3^2))
+    Q(c) = min over theta of sum |g_t - c S_t (theta - b_t)|^2 / v_t
+    f  = max(1, min Q / (T p - p))
+    q  = mean of 1/c,   s = its standard deviation
+    w  = (sum S_t' S_t / v_t)^-1 sum S_t' g_t / v_t
+
+V_privacy gets the term s^2 w w', and S_t / q stands in place of S_t in everything but v_t and w.
+
 Where scores contradict one another, every v_t but the last is raised by the same e (``merged``). With k numbers in all
 scores but the last,
 
@@ -33,6 +44,12 @@ residual r; the bound K shrinks it.
     v      = mean u min(1, K/|u|)
     t(b)   = (J - S_T) (b - b_T)
     theta <- theta + J^-1 G (v - t(theta)),  G = T (T + s_K^2 I)^-1
+
+T is a 25th of the mean of u u'. For intervals it is scaled by what |v - t|^2 / p is next to l / 25 (``scaled``), and so
+is L, what lies beyond K (``beyond_share``). For both, residuals grow with rows (``growing``):
+
+    r <- r max(1, |x| / (2 sqrt(mean |x|^2)))^2, with |x| at most the length that one row in a thousand exceeds
+    l = mean |u min(1, K/|u|)|^2 / p,   L = mean e e',  e = u - u min(1, K/|u|)
 
 Where rows are far out or the model is wrong a second remainder is released, at a wider bound K_W (``followed``). With a
 and a_W what both say beyond t along one direction e, the variance along e also has the squares of what the wider one
@@ -70,10 +87,18 @@ class Remainder(NamedTuple):
 
 
 def merged(asked, gram_variance, last):
-    """The estimate, and the variance of its noise as a matrix; ``last`` is where the fit ends, b_T."""
+    """The estimate, the variance of its noise as a matrix, and what 1/c multiplies slopes by; ``last`` is b_T."""
     variances = known(asked, gram_variance, last)
+    longer, deviation = kept(asked, variances)
+    unknown = deviation * moved_by(asked, variances)
+    estimate, privacy = agreed(divided(asked, longer), variances)
+    return estimate, privacy + np.outer(unknown, unknown), longer
+
+
+def agreed(asked, variances):
+    """The estimate and the variance of its noise, where scores that contradict one another have larger variances."""
     estimate, privacy = explained(asked, variances)
-    numbers = len(last) * (len(asked) - 1)
+    numbers = len(estimate) * (len(asked) - 1)
     beyond = misfit(asked, variances, estimate) - numbers
     if beyond <= 2 * np.sqrt(2 * numbers):
         return estimate, privacy
@@ -82,6 +107,34 @@ def merged(asked, gram_variance, last):
     estimate, privacy = explained(asked, raised)
     doubt = missed(asked, raised, estimate, privacy, share)
     return estimate, privacy + np.outer(doubt, doubt)
+
+
+def kept(asked, variances):
+    """``q`` and ``s``: the mean and the standard deviation of 1/c."""
+    shares = np.linspace(0.2, 1.4, 121)
+    misfits = []
+    for share in shares:
+        slopes = divided(asked, 1 / share)
+        estimate, _ = explained(slopes, variances)
+        misfits.append(misfit(slopes, variances, estimate))
+    order = len(asked[0].score)
+    spread = max(1.0, min(misfits) / (len(asked) * order - order))
+    exponents = -np.array(misfits) / (2 * spread) - (1 - shares) ** 2 / (2 * 0.3**2)
+    density = np.exp(exponents - exponents.max())
+    density = density / density.sum()
+    mean = density @ (1 / shares)
+    return mean, np.sqrt(density @ (1 / shares - mean) ** 2)
+
+
+def divided(asked, longer):
+    """The scores with the slopes S divided by this, but not T, which v_t rests on."""
+    return [score._replace(left=score.left / longer) for score in asked]
+
+
+def moved_by(asked, variances):
+    """``w``: how far the estimate moves if 1/c grows by 1."""
+    estimate, _ = explained([score._replace(place=0 * score.place) for score in asked], variances)
+    return estimate
 
 
 def known(asked, gram_variance, last):
@@ -298,32 +351,39 @@ def recoloured(rows, weights, gram):
     return rows @ carried(weighted.T @ weighted / len(rows), gram)
 
 
-def unfitted(rows, weights, sizes, shares, added, bound):
-    """T before it is scaled, and L: a 25th of the second moment of u, and that of what the bound takes of it.
+def growing(rows):
+    """How many times as large the residuals of a row are if they grow with the square of its length, of far rows."""
+    lengths = np.linalg.norm(rows, axis=1)
+    most = np.sort(lengths)[int(np.ceil(0.999 * (len(lengths) - 1)))]
+    return np.maximum(1.0, np.minimum(lengths, most) / (2 * np.sqrt(np.mean(lengths**2)))) ** 2
 
-    Every row has weighted residuals ``s r`` of every size, in these shares; ``added(row, weight, residual)`` is what it
-    adds to the last score.
+
+def unfitted(rows, weights, times, sizes, shares, added, bound):
+    """The second moments of u, of what the bound leaves of it, and of what the bound takes of it.
+
+    Every row has weighted residuals ``s r`` of every size, in these shares, so many times as large;
+    ``added(row, weight, residual)`` is what it adds to the last score.
     """
     order = rows.shape[1]
-    whole, beyond = np.zeros((order, order)), np.zeros((order, order))
-    for row, weight in zip(rows, weights, strict=True):
-        for size, share in zip(sizes, shares, strict=True):
+    whole, within, beyond = np.zeros((3, order, order))
+    for row, weight, larger in zip(rows, weights, times, strict=True):
+        for size, share in zip(larger * sizes, shares, strict=True):
             taken = row * size / weight - added(row, weight, size / weight)
-            left = taken - shortened(taken, bound)
+            left = shortened(taken, bound)
             whole += share * np.outer(taken, taken) / len(rows)
-            beyond += share * np.outer(left, left) / len(rows)
-    return whole / 25, beyond
+            within += share * np.outer(left, left) / len(rows)
+            beyond += share * np.outer(taken - left, taken - left) / len(rows)
+    return whole, within, beyond
 
 
-def scaled(lost, surprise, noise, *, generous):
+def scaled(lost, usual, surprise, noise, *, generous):
     """T at the size that ``v - t`` suggests: the likely one for predictions, an upper limit of it for intervals.
 
-    For intervals, what exceeds T may have any direction.
+    ``usual`` is the mean square that T stands for. For intervals, what exceeds it may have any direction.
     """
-    order, usual = len(lost), np.trace(lost) / len(lost)
     size = suggested(surprise, noise, generous=generous)
     excess = max(size - usual, 0.0) if generous else 0.0
-    return lost * min(size / usual, 1.0) + excess * np.eye(order)
+    return lost * min(size / usual, 1.0) + excess * np.eye(len(lost))
 
 
 def suggested(surprise, noise, *, generous):
@@ -333,12 +393,12 @@ def suggested(surprise, noise, *, generous):
     return max(surprise @ surprise / order * allowance - noise**2, 0.0)
 
 
-def beyond_share(lost, surprise, noise):
-    """Of what lies beyond the bound: a 25th, times the size of the remainder over that of T, at least .2.
+def beyond_share(usual, surprise, noise):
+    """Of what lies beyond the bound: a 25th, times the size of the remainder over the usual one, at least .2.
 
     More than that, up to all, if noise cannot explain it.
     """
-    order, usual = len(lost), np.trace(lost) / len(lost)
+    order = len(surprise)
     clear = (surprise @ surprise / order - (1 + 2 * np.sqrt(2 / order)) * noise**2) / usual
     times = min(suggested(surprise, noise, generous=True) / usual, max(clear, 1.0))
     return min(max(times, 0.2) / 25, 1.0)

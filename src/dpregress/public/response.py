@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpregress.coordinates import ResponseScale, Vector, WhitenedSpace
+from dpregress.errors import InvalidInput
 from dpregress.public.columns import Numeric
 from dpregress.public.moments import PublicMoments
 from dpregress.public.schema import Schema
@@ -23,6 +24,8 @@ from dpregress.public.schema import Schema
 DEFAULT_CLIP = 3.0
 #: The share of responses beyond declared bounds from which these are not believed.
 OUTSIDE = 0.2
+#: That from which public rows and bounds contradict each other.
+_CONTRADICTS = 0.5
 #: A response this many widths beyond its bounds is a code for a missing one, or an error.
 _FAR_BEYOND = 0.5
 
@@ -40,10 +43,21 @@ def far_beyond(labels: Vector, bounds: tuple[float, float]) -> NDArray[np.bool_]
 
 
 def without_codes(public: PublicMoments, bounds: tuple[float, float]) -> PublicMoments:
-    """Without the labelled rows whose response is far beyond declared bounds, unless there are many."""
+    """Without the labelled rows whose response is far beyond declared bounds, unless there are many.
+
+    Raises
+    ------
+    InvalidInput
+        If most are: one of the two is in another unit.
+    """
     if public.labels is None or public.rows is None or not len(public.labels):
         return public
     kept = ~far_beyond(public.labels, bounds)
+    if float(np.mean(kept)) < 1 - _CONTRADICTS:
+        raise InvalidInput(
+            f"the responses of most public rows are far beyond their bounds in the schema ({bounds[0]:g} to "
+            f"{bounds[1]:g}): bring both to the same unit, or leave the responses of the public rows out"
+        )
     if kept.all() or float(np.mean(kept)) < 1 - OUTSIDE:
         return public
     exposure = None if public.exposure is None else public.exposure[kept]

@@ -14,14 +14,14 @@ from dpregress.coordinates import Matrix, Vector
 from dpregress.models import GaussianFamily
 from dpregress.queries import Ask, ClippedGradient, ClippedScore, MeanResidual, noise_in_mean
 from dpregress.solvers.base import Unshrunk
-from dpregress.solvers.linear.scores import Scores
+from dpregress.solvers.linear.far_truncation import LinearTruncation
+from dpregress.solvers.linear.kept_changes import kept_changes
+from dpregress.solvers.linear.scores import LinearScore, Scores
 from dpregress.solvers.shared.asked_remainder import AskedRemainder
-from dpregress.solvers.shared.explained import Evidence
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.posterior import Posterior
 from dpregress.solvers.shared.remainder import Asked, Remainder, Untruncated, ask_remainder, ask_wider
 from dpregress.solvers.shared.sandwich import MeanEquation, Meat, gain_of, released_meat, unshrunk
-from dpregress.solvers.shared.truncation import ResidualTruncation
 from dpregress.solvers.shared.unresolved import unidentified_directions
 
 #: The share of the mean residual for a wider remainder where the model is wrong.
@@ -63,7 +63,7 @@ class FinalScore:
         return self.scores.question(self.coef, self.clip)
 
     @cached_property
-    def truncation(self) -> ResidualTruncation:
+    def truncation(self) -> LinearTruncation:
         """What weights and the clip take from the scores of surrogate rows."""
         return self.scores.truncation(self.levels, self.clip)
 
@@ -144,7 +144,7 @@ class FinalScore:
 
     def estimates(
         self,
-        told: Sequence[Evidence],
+        told: Sequence[LinearScore],
         meat: Meat,
         mean: MeanEquation | None,
         hidden: Matrix,
@@ -156,11 +156,12 @@ class FinalScore:
         """The estimate that explains all scores, and its covariances; without intervals where responses are unknown."""
         mixed = self.scores.mixed
         slope = self._left if remainder is None else remainder.score.slope
+        kept = kept_changes(told, self.coef)
         return unshrunk(
-            told, self.coef, slope, meat, mixed.matrix,
+            kept.scores, self.coef, slope, meat, mixed.matrix,
             n=n,
             mean=mean,
-            hidden=hidden,
+            hidden=hidden + np.outer(kept.doubt, kept.doubt),
             unidentified=unidentified_directions(mixed) if identified else np.eye(len(self.coef)),
             dispersion=self.dispersion,
             lost=self.truncation.lost(0.0) if remainder is None else remainder.answer.lost,

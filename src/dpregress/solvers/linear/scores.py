@@ -13,7 +13,7 @@ with the mean over surrogate rows (docs/methods/residual.md).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -24,6 +24,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import GaussianFamily
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, ClippedGradient, ClippedScore
+from dpregress.solvers.linear.far_truncation import LinearTruncation
 from dpregress.solvers.linear.residual_plan import CLEAR, NOT_CLEAR
 from dpregress.solvers.shared.explained import Evidence
 from dpregress.solvers.shared.gram import MixedGram
@@ -32,7 +33,6 @@ from dpregress.solvers.shared.posterior import Step
 from dpregress.solvers.shared.radius_plan import PROXY, TOLERATED
 from dpregress.solvers.shared.repair import floored, solvable
 from dpregress.solvers.shared.surrogate import SurrogateRows, shows_lengths, surrogate_rows
-from dpregress.solvers.shared.truncation import ResidualTruncation
 
 #: Rows are whole within so many radii.
 _REACH = 1.4
@@ -83,6 +83,10 @@ class LinearScore(Evidence):
         move = coef - self.asked
         whole = self.whole @ move
         return self.gram_variance * float(move @ move) + self.clipped**2 * float(whole @ whole) / len(move)
+
+    def kept(self, share: float) -> LinearScore:
+        """With this share of the slope that the clip was taken to leave."""
+        return replace(self, left=share * self.left)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,9 +192,9 @@ class Scores:
         """The mean amount of a residual that a clip takes."""
         return levels.cut(clip)
 
-    def truncation(self, levels: Magnitudes, clip: float) -> ResidualTruncation:
+    def truncation(self, levels: Magnitudes, clip: float) -> LinearTruncation:
         """What weights and a clip take from the scores of surrogate rows."""
-        return ResidualTruncation(self.rows, levels.seen, clip)
+        return LinearTruncation(self.rows, levels.seen, clip)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,8 +268,8 @@ class WholeScores(Scores):
         most = np.quantile(self._most(clip), _LENGTHS)
         return float(np.mean([levels.cut(bound) for bound in most.tolist()]))
 
-    def truncation(self, levels: Magnitudes, clip: float) -> ResidualTruncation:
-        return ResidualTruncation(self.rows, levels.seen, self._most(clip) * self._longer, self._longer)
+    def truncation(self, levels: Magnitudes, clip: float) -> LinearTruncation:
+        return LinearTruncation(self.rows, levels.seen, self._most(clip) * self._longer, self._longer)
 
 
 def linear_scores(

@@ -102,9 +102,11 @@ class Answer(NamedTuple):
     variance : float
         Of the noise of an entry.
     lost : ndarray of shape (p, p)
-        The second moment of what is beyond the bound, by surrogate rows.
+        The second moment of what may be beyond the bound, by surrogate rows.
     expected : ndarray of shape (p, p)
         The second moment of all that weights and clips take from scores, by surrogate rows.
+    likely : float
+        The mean square to which the value is compared, for intervals.
     n : int
         Private rows.
     """
@@ -114,6 +116,7 @@ class Answer(NamedTuple):
     variance: float
     lost: Matrix
     expected: Matrix
+    likely: float
     n: int
 
 
@@ -157,16 +160,11 @@ class Remainder:
         explain.
         """
         found = self.answer.value - self.score.expected(coef)
-        likely, sure = max(self._likely_size, 1e-300), _sure(len(coef))
+        likely, sure = max(LIKELY**2 * self.answer.likely, 1e-300), _sure(len(coef))
         clear = float(found @ found) / len(found) - sure * self.answer.variance  # beyond what noise explains
         scale = min(self._size(found, sure) / likely, max(clear / likely, 1.0))
         share = min(max(scale, _LEAST_BEYOND) * LIKELY**2, 1.0)
         return share / 3 * sandwich(self.score.slope, self.answer.lost)
-
-    @property
-    def _likely_size(self) -> float:
-        """The mean square of a remainder by T, before it is scaled."""
-        return LIKELY**2 * float(np.trace(self.answer.expected)) / len(self.answer.expected)
 
     def _size(self, found: Vector, sure: float) -> float:
         """The mean square of a remainder beyond its noise, of which ``sure`` times as much is possible."""
@@ -195,10 +193,11 @@ class Remainder:
         if self.wide is not None:
             return Move.none(order) if last is None else self._widened(coef, found, self.wide, last)
         sure, upper = _sure(order), last is not None
-        size = self._size(found, sure if upper else 1.0)
-        usual = min(size / max(self._likely_size, 1e-300), 1.0) * LIKELY**2 * self.answer.expected
+        size, expected = self._size(found, sure if upper else 1.0), self.answer.expected
+        likely = LIKELY**2 * (self.answer.likely if upper else float(np.trace(expected)) / order)
+        usual = min(size / max(likely, 1e-300), 1.0) * LIKELY**2 * expected
         if upper:  # what T does not explain may have any direction
-            usual = usual + max(size - self._likely_size, 0.0) * np.eye(order)
+            usual = usual + max(size - likely, 0.0) * np.eye(order)
         known = np.linalg.inv(usual + variance * np.eye(order))
         gain = usual @ known
         whole, moved = np.linalg.solve(self.score.slope + penalty, np.column_stack([found, gain @ found])).T
@@ -299,4 +298,6 @@ def ask_wider(
 def _answer(ask: Ask, score: Scored, truncation: Truncation, bound: float, spend: GDP, n: int) -> Answer:
     query = remainder_of(score, bound)
     variance = query.noise(spend, n) ** 2
-    return Answer(query, ask(query, spend).mean, variance, truncation.lost(bound), truncation.lost(0.0), n)
+    value, expected, doubted = ask(query, spend).mean, truncation.lost(0.0), truncation.doubted
+    likely = float(np.trace(doubted.likely(bound))) / len(expected)
+    return Answer(query, value, variance, doubted.lost(bound), expected, likely, n)

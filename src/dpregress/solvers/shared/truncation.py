@@ -35,6 +35,15 @@ class Truncation(ABC):
     def lost(self, bound: float) -> Matrix:
         """The second moment of what lies beyond this bound of the remainder, of shape (q, q)."""
 
+    def likely(self, bound: float) -> Matrix:  # noqa: ARG002
+        """The second moment to which a released remainder with this bound is compared, of shape (q, q)."""
+        return self.lost(0.0)
+
+    @property
+    def doubted(self) -> Truncation:
+        """What they may take, for intervals."""
+        return self
+
     @property
     @abstractmethod
     def scores(self) -> Matrix:
@@ -93,12 +102,17 @@ class ResidualTruncation(Truncation):
         """Norms of weighted rows, of shape (m,)."""
         return np.asarray(np.maximum(np.linalg.norm(self.rows.x, axis=1), 1e-300))
 
+    @property
+    def _larger(self) -> Vector:
+        """Sizes of residuals of each row, over those of all, of shape (m,)."""
+        return np.ones(len(self.rows.x))
+
     @cached_property
     def _taken(self) -> tuple[Matrix, Vector]:
         """Of the weighted row x, what is taken for residuals of some sizes, of shape (m, sizes), and their shares."""
         survival = np.geomspace(1.0, _RAREST, _POINTS + 1)
         shares = -np.diff(survival)
-        sizes = self.sizes.quantiles(1 - np.sqrt(survival[1:] * survival[:-1]))
+        sizes = self.sizes.quantiles(1 - np.sqrt(survival[1:] * survival[:-1])) * self._larger[:, None]
         clip, longer = (np.broadcast_to(each, len(self.rows.x))[:, None] for each in (self.clip, self.longer))
         kept = np.minimum(longer * sizes, clip)
         taken = sizes / self.rows.shortening[:, None] ** 2 - kept
