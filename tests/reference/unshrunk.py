@@ -21,7 +21,7 @@ on 121 shares from .2 to 1.4,
     q  = mean of 1/c,   s = its standard deviation
     w  = (sum S_t' S_t / v_t)^-1 sum S_t' g_t / v_t
 
-V_privacy gets the term s^2 w w', and S_t / q stands in place of S_t in everything but v_t and w.
+V_privacy gets the term s^2 w w', and S_t / q stands in place of S_t in everything but v_t, w and t(b).
 
 Where scores contradict one another, every v_t but the last is raised by the same e (``merged``). With k numbers in all
 scores but the last,

@@ -239,7 +239,7 @@ def merged(fit: Fit) -> Merged:
     coef, privacy, longer = reference.merged(scores, variance, fit.final.coef)
     last = reference.divided(scores, longer)[-1]
     rest = last.score - last.left @ (coef - last.place)
-    return Merged(coef, privacy, gram, sizes, last.left, rest, last.sigma)
+    return Merged(coef, privacy, gram, sizes, scores[-1].left, rest, last.sigma)
 
 
 def adds(query: ClippedScore | ClippedGradient) -> Callable[[Vector, float, float], Vector]:
