@@ -46,7 +46,8 @@ residual r; the bound K shrinks it.
     theta <- theta + J^-1 G (v - t(theta)),  G = T (T + s_K^2 I)^-1
 
 T is a 25th of the mean of u u'. For intervals it is scaled by what |v - t|^2 / p is next to l / 25 (``scaled``), and so
-is L, what lies beyond K (``beyond_share``). For both, residuals grow with rows (``growing``):
+is L, what may lie beyond K (``beyond_share``), but to a fifth at least of what does if they do not grow. Residuals grow
+with rows (``growing``):
 
     r <- r max(1, |x| / (2 sqrt(mean |x|^2)))^2, with |x| at most the length that one row in a thousand exceeds
     l = mean |u min(1, K/|u|)|^2 / p,   L = mean e e',  e = u - u min(1, K/|u|)
@@ -394,14 +395,19 @@ def suggested(surprise, noise, *, generous):
 
 
 def beyond_share(usual, surprise, noise):
-    """Of what lies beyond the bound: a 25th, times the size of the remainder over the usual one, at least .2.
+    """Of what may lie beyond the bound: a 25th, times the size of the remainder over the usual one.
 
     More than that, up to all, if noise cannot explain it.
     """
     order = len(surprise)
     clear = (surprise @ surprise / order - (1 + 2 * np.sqrt(2 / order)) * noise**2) / usual
     times = min(suggested(surprise, noise, generous=True) / usual, max(clear, 1.0))
-    return min(max(times, 0.2) / 25, 1.0)
+    return min(times / 25, 1.0)
+
+
+def larger(one, other):
+    """The one with the larger trace."""
+    return one if np.trace(one) >= np.trace(other) else other
 
 
 def gain(lost, noise):

@@ -253,6 +253,7 @@ class Lost(NamedTuple):
 
     whole: Matrix
     beyond: Matrix
+    doubted: Matrix
     plain: float
     growing: float
 
@@ -260,9 +261,9 @@ class Lost(NamedTuple):
 def lost(rows: Matrix, weights: Vector, sizes: tuple[Vector, Vector], query: ScoreRemainder) -> Lost:
     """What weights and clips take from a score."""
     given = *sizes, adds(query.score), query.bound
-    whole, *_ = reference.unfitted(rows, weights, np.ones(len(rows)), *given)
-    _, within, beyond = reference.unfitted(rows, weights, reference.growing(rows), *given)
-    return Lost(whole / 25, beyond, np.trace(whole) / 25 / ORDER, np.trace(within) / 25 / ORDER)
+    whole, _, beyond = reference.unfitted(rows, weights, np.ones(len(rows)), *given)
+    _, within, doubted = reference.unfitted(rows, weights, reference.growing(rows), *given)
+    return Lost(whole / 25, beyond, doubted, np.trace(whole) / 25 / ORDER, np.trace(within) / 25 / ORDER)
 
 
 def moves(fit: Fit, slope: Matrix, taken: Lost, before: Merged, expected: Vector) -> tuple[Vector, Matrix, Vector]:
@@ -314,8 +315,9 @@ def test_it_is_the_merge_of_all_scores_moved_by_the_remainder_with_the_sandwich(
     expected = reference.expected(slope, before.left, before.coef, query.coef)
     move, doubt, predicting = moves(fit, slope, taken, before, expected)
     shift = reference.shift(slope, taken.beyond)
-    certain = reference.beyond_share(taken.growing, answer.mean - expected, noise)
-    privacy = before.privacy + doubt + 100 / 3 * certain * shift
+    scale = reference.beyond_share(taken.growing, answer.mean - expected, noise)
+    unknown = reference.larger(scale * taken.doubted, 0.2 / 25 * taken.beyond)
+    privacy = before.privacy + doubt + 100 / 3 * reference.shift(slope, unknown)
     contribution, squares, _ = fit.last(ScoreSquares)
     meat = squares.total / squares.n
     uncut = reference.uncut(meat, alike, weights, *reference.points(*seen), contribution.bound)
@@ -348,8 +350,8 @@ def test_what_is_expected_is_subtracted_and_what_is_not_explained_is_a_doubt(siz
     query = ScoreRemainder(score_at(last), 1.0)
     taken = slope - (1 - above) * gram
     score = Untruncated(slope, lambda b: np.asarray(taken @ (b - last)))
-    likely = np.trace(second) / ORDER * 0.6
-    found = Remainder(Answer(query, value, noise**2, np.zeros_like(second), second, likely, 1_000), score)
+    likely, none = np.trace(second) / ORDER * 0.6, np.zeros_like(second)
+    found = Remainder(Answer(query, value, noise**2, none, none, second, likely, 1_000), score)
     surprise = value - reference.expected(slope, (1 - above) * gram, coef, last)
     for score_itself in (None, LAST):
         generous = score_itself is not None
@@ -398,7 +400,7 @@ def test_far_rows_are_followed_along_one_direction_and_what_lies_beyond_a_wider_
     slope, none = root @ root.T + np.eye(ORDER), np.zeros((ORDER, ORDER))
     told = two_remainders(rng, which, wide, along)
     answers = [
-        Answer(ScoreRemainder(score_at(np.zeros(ORDER)), bound), value, noise**2, none, none, 0.0, n)
+        Answer(ScoreRemainder(score_at(np.zeros(ORDER)), bound), value, noise**2, none, none, none, 0.0, n)
         for value, noise, bound in told
     ]
     score = Untruncated(slope, lambda _: np.zeros(ORDER))

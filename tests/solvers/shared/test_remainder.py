@@ -64,7 +64,9 @@ def test_where_a_model_is_wrong_the_last_score_and_its_remainder_are_least_squar
     values = 10 * rng.normal(size=ORDER), x.T @ residual / n - score
     none, space = np.zeros((ORDER, ORDER)), WhitenedSpace(tuple("abcd"), np.eye(ORDER), 1.0, np.zeros(ORDER))
     first, wide = (
-        Answer(ScoreRemainder(ClippedScore(space, GaussianFamily, at, 1.0), bound), value, 1e-6, none, none, n)
+        Answer(
+            ScoreRemainder(ClippedScore(space, GaussianFamily, at, 1.0), bound), value, 1e-6, none, none, none, 0.0, n
+        )
         for at, bound, value in zip((fit, asked), (1.0, 1e4), values, strict=True)
     )
     elsewhere, there = (Untruncated(gram, lambda b, at=at: (gram - left) @ (b - at)) for at in (fit, asked))
@@ -76,5 +78,5 @@ def test_where_a_model_is_wrong_the_last_score_and_its_remainder_are_least_squar
 def remainder(value: Vector, variance: float, lost: Matrix) -> Remainder:
     space = WhitenedSpace(tuple("abcd"), np.eye(ORDER), 1.0, np.zeros(ORDER))
     query = ScoreRemainder(ClippedScore(space, GaussianFamily, np.zeros(ORDER), 1.0), 1.0)
-    answer = Answer(query, value, variance, lost, lost, 1_000)
+    answer = Answer(query, value, variance, lost, lost, lost, float(np.trace(lost)) / len(lost), 1_000)
     return Remainder(answer, Untruncated(np.eye(ORDER), lambda b: np.zeros(len(b))))

@@ -102,7 +102,9 @@ class Answer(NamedTuple):
     variance : float
         Of the noise of an entry.
     lost : ndarray of shape (p, p)
-        The second moment of what may be beyond the bound, by surrogate rows.
+        The second moment of what is beyond the bound, by surrogate rows.
+    doubted : ndarray of shape (p, p)
+        The same of what may be there.
     expected : ndarray of shape (p, p)
         The second moment of all that weights and clips take from scores, by surrogate rows.
     likely : float
@@ -115,6 +117,7 @@ class Answer(NamedTuple):
     value: Vector
     variance: float
     lost: Matrix
+    doubted: Matrix
     expected: Matrix
     likely: float
     n: int
@@ -156,15 +159,16 @@ class Remainder:
     def beyond(self, coef: Vector) -> Matrix:
         """The covariance of what the bound cuts off, as likely anywhere up to what such a model loses there.
 
-        It is scaled as T is, and up to all that surrogate rows lose if what the bound left is more than noise and T
-        explain.
+        What may be lost is scaled as T is, and up to all of it if what the bound left is more than noise and T explain;
+        but a share of what surrogate rows lose is doubted in any case.
         """
         found = self.answer.value - self.score.expected(coef)
         likely, sure = max(LIKELY**2 * self.answer.likely, 1e-300), _sure(len(coef))
         clear = float(found @ found) / len(found) - sure * self.answer.variance  # beyond what noise explains
         scale = min(self._size(found, sure) / likely, max(clear / likely, 1.0))
-        share = min(max(scale, _LEAST_BEYOND) * LIKELY**2, 1.0)
-        return share / 3 * sandwich(self.score.slope, self.answer.lost)
+        doubted, least = min(scale * LIKELY**2, 1.0) * self.answer.doubted, _LEAST_BEYOND * LIKELY**2 * self.answer.lost
+        larger = doubted if float(np.trace(doubted)) >= float(np.trace(least)) else least
+        return sandwich(self.score.slope, larger) / 3
 
     def _size(self, found: Vector, sure: float) -> float:
         """The mean square of a remainder beyond its noise, of which ``sure`` times as much is possible."""
@@ -300,4 +304,4 @@ def _answer(ask: Ask, score: Scored, truncation: Truncation, bound: float, spend
     variance = query.noise(spend, n) ** 2
     value, expected, doubted = ask(query, spend).mean, truncation.lost(0.0), truncation.doubted
     likely = float(np.trace(doubted.likely(bound))) / len(expected)
-    return Answer(query, value, variance, doubted.lost(bound), expected, likely, n)
+    return Answer(query, value, variance, truncation.lost(bound), doubted.lost(bound), expected, likely, n)
