@@ -190,7 +190,7 @@ def test_levels_that_a_database_cannot_code_are_refused_before_the_charge(
 
 
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "the paper's recipe": ({"recipe": "paper", "public": PUBLIC}, {}, "leave out diagnose="),
+    "the paper's recipe": ({"recipe": "paper", "public": PUBLIC, "schema": FEATURES}, {}, "leave out diagnose="),
     "text": (
         {"schema": Schema({**SCHEMA.columns, "level": Numeric(0, 1)})}, {"features": ["a", "level"]}, "column 'level'"
     ),
