@@ -9,13 +9,14 @@ import numpy as np
 
 from dpregress.coordinates import Exposure, Vector
 from dpregress.errors import InvalidInput
+from dpregress.inputs.formula import read_columns
 from dpregress.inputs.response import check_exposed, check_exposure_column, type_of_array
 from dpregress.inputs.tables import column_names, numbers
 from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 from dpregress.rows import ExposedSource, Source
 from dpregress.rows.design.encoder import to_numbers
 from dpregress.rows.readers.base import Reader
-from dpregress.rows.readers.files import is_table, read, to_table
+from dpregress.rows.readers.files import is_table
 
 #: How the name of an exposure begins that a formula computes.
 OFFSET = "offset("
@@ -98,15 +99,17 @@ def offsets(exposure: Any, X: Any, rows: int, fitted: str | None, features: Sequ
     """
     if exposure is not None and fitted is None:
         raise InvalidInput("this model was fitted without an exposure: leave exposure= out")
-    named = X.schema.names if isinstance(X, Reader) else column_names(X) if is_table(X) else []
-    if exposure is None and fitted in named and fitted not in features:
-        exposure = fitted
-    if exposure is None:
+    if exposure is None and (fitted is None or fitted.startswith(OFFSET)):
         return 0.0
+    named = column_names(X) if is_table(X) or isinstance(X, Reader) else []
+    if exposure is None:
+        if fitted not in named or fitted in features:
+            return 0.0
+        exposure = fitted
     if isinstance(exposure, str):
         if exposure not in named:
             raise InvalidInput(f"no column {exposure!r} in the rows to predict for: give an exposure for each row")
-        table = read(X, (exposure,)) if isinstance(X, Reader) else to_table(X, (exposure,))
+        table = read_columns(X, (exposure,))
         check_exposure_column(X.schema if isinstance(X, Reader) else table.schema, exposure, None)
         return log_exposure(to_numbers(table[exposure]))
     values = numbers(exposure, "exposure")

@@ -164,6 +164,6 @@ class FinalScore:
             hidden=hidden + np.outer(kept.doubt, kept.doubt),
             unidentified=unidentified_directions(mixed) if identified else np.eye(len(self.coef)),
             dispersion=self.dispersion,
-            lost=self.truncation.lost(0.0) if remainder is None else remainder.answer.lost,
+            lost=self.truncation.whole if remainder is None else remainder.answer.lost,
             remainder=remainder,
         )  # fmt: skip

@@ -22,6 +22,7 @@ import numpy as np
 from dpregress.coordinates import Vector
 from dpregress.coordinates.matrices import definite_inverse
 from dpregress.solvers.linear.scores import LinearScore
+from dpregress.solvers.shared.explained import score_weights
 
 #: The standard deviation of c beforehand, and the shares that are considered.
 _LIKELY, _SHARES = 0.3, np.linspace(0.2, 1.4, 121)
@@ -45,7 +46,7 @@ def kept_changes(scores: Sequence[LinearScore], fit: Vector) -> KeptChanges:
     fit : ndarray of shape (p,)
         Scores count less the further away from it they were asked.
     """
-    weights = [1 / max(score.variance + score.error(fit), 1e-300) for score in scores]
+    weights = score_weights(scores, fit)
     slopes = [math.sqrt(weight) * score.left for weight, score in zip(weights, scores, strict=True)]
     values = [math.sqrt(weight) * score.value for weight, score in zip(weights, scores, strict=True)]
     inverse = definite_inverse(np.asarray(sum(slope.T @ slope for slope in slopes)), _DIGITS)

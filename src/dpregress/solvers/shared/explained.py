@@ -168,9 +168,9 @@ def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Li
     limited : callable
         Shortens a move from the start to the longest step allowed.
     """
-    at = _Equations.at(scores, _weights(scores, start), start)
+    at = _Equations.at(scores, score_weights(scores, start), start)
     coef = _descended(scores, at.weights, prior.known(*at.told), start, limited)
-    at = _Equations.at(scores, _weights(scores, coef), coef)
+    at = _Equations.at(scores, score_weights(scores, coef), coef)
     covariance = definite_inverse(at.precision + prior.known(*at.told).precision, _DIGITS)
     gains = [covariance @ (weight * slope.T) for weight, slope in zip(at.weights, at.slopes, strict=True)]
     privacy = sum(score.variance * gain @ gain.T for score, gain in zip(scores, gains, strict=True))
@@ -187,7 +187,8 @@ def _clear(change: Vector, covariance: Matrix) -> Vector:
     return np.asarray(change * math.sqrt(max(1 - float(np.trace(covariance)) / max(square, 1e-300), 0.0)))
 
 
-def _weights(scores: Sequence[Evidence], coef: Vector) -> list[float]:
+def score_weights(scores: Sequence[Evidence], coef: Vector) -> list[float]:
+    """One over the variance of each score, with the model's error between where it was asked and these coefficients."""
     return [1 / max(score.variance + score.error(coef), 1e-300) for score in scores]
 
 

@@ -302,6 +302,7 @@ def ask_wider(
 def _answer(ask: Ask, score: Scored, truncation: Truncation, bound: float, spend: GDP, n: int) -> Answer:
     query = remainder_of(score, bound)
     variance = query.noise(spend, n) ** 2
-    value, expected, doubted = ask(query, spend).mean, truncation.lost(0.0), truncation.doubted
-    likely = float(np.trace(doubted.likely(bound))) / len(expected)
-    return Answer(query, value, variance, truncation.lost(bound), doubted.lost(bound), expected, likely, n)
+    value, lost, doubted = ask(query, spend).mean, truncation.lost(bound), truncation.doubted
+    beyond = lost if doubted is truncation else doubted.lost(bound)
+    likely = float(np.trace(doubted.likely(bound))) / len(lost)
+    return Answer(query, value, variance, lost, beyond, truncation.whole, likely, n)

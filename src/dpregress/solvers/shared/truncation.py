@@ -35,9 +35,14 @@ class Truncation(ABC):
     def lost(self, bound: float) -> Matrix:
         """The second moment of what lies beyond this bound of the remainder, of shape (q, q)."""
 
+    @cached_property
+    def whole(self) -> Matrix:
+        """The second moment of all that they take, of shape (q, q)."""
+        return self.lost(0.0)
+
     def likely(self, bound: float) -> Matrix:  # noqa: ARG002
         """The second moment to which a released remainder with this bound is compared, of shape (q, q)."""
-        return self.lost(0.0)
+        return self.whole
 
     @property
     def doubted(self) -> Truncation:
