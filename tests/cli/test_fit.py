@@ -46,7 +46,7 @@ class TestSuccess:
     def test_what_is_printed_is_the_summary_of_the_model(self, capsys: pytest.CaptureFixture[str]) -> None:
         said = fit(capsys, "--public", "public.csv", "--out", "result").out
         summary = load("result").summary()
-        for row in summary.tables[0].texts():
+        for row in summary.tables[1].texts():
             assert next(line for line in said.splitlines() if line.startswith(row[0])).split()[1] == row[1]
             cells = f'<th scope="row">{row[0]}</th><td data-label="coef">{row[1]}</td>'
             assert cells in Path("result/report.html").read_text()

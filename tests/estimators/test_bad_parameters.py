@@ -17,6 +17,7 @@ from dpregress import (
     ApproxDP,
     Categorical,
     DPGLMRegressor,
+    DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
@@ -305,6 +306,22 @@ def test_arguments_of_other_libraries_are_told_in_the_names_of_this_one(kind: ty
     with pytest.raises(TypeError, match=said):
         kind(GDP(1.0), schema=SCHEMA).fit(TABLE[["a", "b"]], TABLE["y"], **{name: TABLE["a"]})
     assert name not in inspect.signature(kind.fit).parameters
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        (DPRidge, "epsilon", r"^DPRidge takes no epsilon=: give privacy=ApproxDP\(epsilon, delta\)$"),
+        (DPPoissonRegressor, "epsilon", "^DPPoissonRegressor takes no epsilon="),
+        (LocalGLM, "data_norm", "give row_bound="),
+        (DPLogisticRegression, "C", "give alpha="),
+        (DPLinearRegression, "alpha", "take DPRidge"),
+    ],
+)
+def test_parameters_of_other_libraries_are_told_in_the_names_of_this_one(kind: type[Any], name: str, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        kind(**{name: 1.0})
+    assert name not in inspect.signature(kind).parameters
 
 
 def test_predict_tells_that_it_takes_a_level() -> None:

@@ -190,6 +190,12 @@ def test_ratios_have_names_in_their_table(models: dict[str, Any]) -> None:
     assert unknown.summary().as_text() == str(unknown.summary())
     assert unknown.summary().as_latex() == unknown.summary().to_latex()
     assert unknown.summary().as_html() == unknown.summary().to_html()
+    facts, coefficients = unknown.summary().tables
+    assert str(facts).startswith("Response:")
+    assert facts.to_frame().loc["Model", ""] == "DPPoissonRegressor"
+    assert facts.to_latex().startswith(r"\begin{tabular}{ll}")
+    assert coefficients.as_html() in unknown.summary().as_html()
+    assert facts.as_html() in unknown.summary().as_html()
     with pytest.raises(InvalidInput, match="link of this model is identity"):
         models["linear"].ratio_table()
 
@@ -327,8 +333,8 @@ def test_the_summary_is_as_statisticians_know_it(models: dict[str, Any]) -> None
 
 def test_several_classes_have_a_table_each(models: dict[str, Any]) -> None:
     summary = models["multinomial"].summary()
-    assert [table.title for table in summary.tables] == ["kind = a", "kind = b", "kind = c"]
-    assert {table.names for table in summary.tables} == {("(intercept)", "age", "plan=full", "plan=gold", "dose")}
+    assert [table.title for table in summary.tables[1:]] == ["kind = a", "kind = b", "kind = c"]
+    assert {table.names for table in summary.tables[1:]} == {("(intercept)", "age", "plan=full", "plan=gold", "dose")}
     assert summary.to_frame().loc[("kind = b", "dose"), "coef"] == models["multinomial"].params[9]
 
 
@@ -395,7 +401,8 @@ def test_results_are_one_line_and_print_as_tables(models: dict[str, Any]) -> Non
         (linear.estimates_, "<Estimates of 5 coefficients: robust covariance, df = 40>", "std err"),
         (linear.compare("plan"), "<Submodel without plan=full, plan=gold: F(2,", "Removing plan=full, plan=gold: F(2,"),
         (selected, "<SelectedModel of ", "After selection, 95% intervals hold simultaneously"),
-        (linear.path(), "<PenaltyPath alphas 100, coef 100 x 4,", "PenaltyPath"),
+        (linear.path(), "<PenaltyPath alphas 100, coef 100 x 4,", "BIC is smallest at"),
+        (linear.select("best"), "<SubsetPath aic 4, bic 4>", "(no term)"),
         (linear.t_test("age = 0, dose = 0"), "<TTest of 2 hypotheses: age = 0, dose = 0>", "P>|t|"),
         (linear.wald_test_terms(), "<TermTests of 3 terms: age, plan, dose>", "reference"),
         (

@@ -45,6 +45,16 @@ def test_rows_of_the_same_population_suit(seed: int) -> None:
     assert all(len(line) <= 100 for line in found.sentences())
 
 
+def test_nothing_is_said_of_rows_of_which_nothing_was_learned(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(2_000, 3))
+    model = DPLinearRegression(GDP(1e-5), public=PublicMoments.from_rows(rng.normal(size=(60, 3)))).fit(x, x[:, 0])
+    assert not model.estimates_.identified.any()
+    assert "Too little was learned of the private rows" in str(model.summary())
+    assert "too little was learned" in repr(model.suitability_)
+    assert "resemble the private rows" not in str(model.summary())
+
+
 def test_few_rows_and_many_shortened_are_said() -> None:
     """The mend belongs to the fault."""
     few = Suitability(12, 4, 2.0, 6.0, 0.8, 0.2, 0.99)

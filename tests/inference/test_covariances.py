@@ -65,6 +65,9 @@ def test_without_noise_it_is_numpys(seed: int) -> None:
         found.correlations().sampling_error, (1 - np.corrcoef(rows.T) ** 2) / np.sqrt(N), atol=1e-12
     )
     assert found.keeping([2, 0]).names == ("c", "a")
+    header, *lines = str(found.correlations()).splitlines()
+    assert header.split() == list(found.names)
+    assert [line.split()[0] for line in lines] == list(found.names)
 
 
 @pytest.mark.slow

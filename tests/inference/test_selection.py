@@ -112,6 +112,23 @@ def test_forward_selection_adds_the_best_term(seed: int) -> None:
     assert set(found.terms[-1]) == set(NAMES)
 
 
+def test_sets_and_paths_print_as_tables(seed: int) -> None:
+    known = Approximation.of(estimates(*data(np.random.default_rng(seed)), noise=1.0), N)
+    sets = forward_selection(known, TERMS)
+    frame = sets.to_frame()
+    np.testing.assert_array_equal(frame["bic"], sets.bic)
+    np.testing.assert_array_equal(frame[list(NAMES)].sum(axis=1), np.arange(D + 1))
+    shown = str(sets).splitlines()
+    assert shown[1].startswith("(no term)")
+    assert len(shown) == D + 3
+    assert shown[-1].endswith(f"BIC is smallest with {', '.join(sets.terms[sets.best()])}.")
+    path = penalty_path(known, 1.0)
+    best = path.best()
+    kept = ", ".join(name for name, slope in zip(NAMES, path.coef[best], strict=True) if slope)
+    assert f"{path.alphas[best]:.3g}, with {kept}." in str(path)
+    assert len(str(path).splitlines()) in (12, 13)
+
+
 def test_refits_are_submodels(seed: int) -> None:
     x, y = data(np.random.default_rng(seed))
     known = Approximation.of(estimates(x, y), N)

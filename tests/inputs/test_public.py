@@ -119,7 +119,7 @@ def test_gaps_are_left_out_aloud() -> None:
     ("public", "words"),
     [
         (PUBLIC.drop(columns="plan"), "no column 'plan'"),
-        (PUBLIC.assign(age="old"), "column 'age' of the public rows holds text"),
+        (PUBLIC.assign(age="old"), "column 'age' of the public table holds text"),
         (X, "public= takes a PublicMoments, or a table or file of public rows, not a ndarray"),
         ("nowhere.csv", "no file nowhere.csv"),
     ],

@@ -128,6 +128,7 @@ def test_a_singular_moment_is_refused(intercept: bool) -> None:
     with pytest.raises(InvalidInput, match="singular \\(rank 2 of 4\\)") as caught:
         from_public(singular(), intercept=intercept)
     assert "\n" not in str(caught.value)
+    assert "along x0, x2, x3: give a schema" in str(caught.value)
 
 
 def test_a_constant_column_is_singular_next_to_an_intercept() -> None:

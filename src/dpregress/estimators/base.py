@@ -73,6 +73,12 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
     exposure_: str | None = None
     _by_name: bool = False
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        """Parameters of other libraries are refused in the words of this one."""
+        super().__init_subclass__(**given)
+        if "__init__" in vars(cls):
+            setattr(cls, "__init__", in_own_names(cls.__init__))  # noqa: B010 - mypy knows no other way
+
     @abstractmethod
     def _fit(self, budget: Event, data: Training, progress: bool | Progress, engine: Engine | None = None) -> Self:
         """Charge, ask and solve, once everything public is checked."""

@@ -119,11 +119,15 @@ class CentralModel(PrivateLinearModel):
         gram = solution.unshrunk.gram if gram is None and solution.unshrunk is not None else gram
         if gram is None or facts.public is None or facts.public.rows is None:
             return None
-        return suitability(solution.space, gram, facts.public.rows, shortened, left_out=solution.left_out)
+        told = self.estimates_ is None or bool(self.estimates_.identified.any())
+        return suitability(solution.space, gram, facts.public.rows, shortened, left_out=solution.left_out, told=told)
 
     def _notes(self) -> SummaryNotes:
-        """What the released moments tell of the public rows."""
-        return SummaryNotes(() if self.suitability_ is None else self.suitability_.sentences())
+        """What coefficients have a penalty, and what the released moments tell of the public rows."""
+        penalty = getattr(self, "alpha", 0.0)
+        penalised = ("The penalty (alpha) is part of coef_, which predicts, and not of coef.",)
+        suited = () if self.suitability_ is None else self.suitability_.sentences()
+        return SummaryNotes((*(penalised if penalty and self.estimates_ is not None else ()), *suited))
 
     def diagnose(
         self,

@@ -101,7 +101,11 @@ class ClassModel(PrivateLinearModel):
         classes: Any = self._found if self.classes is None else self.classes
         given = classes if isinstance(classes, list | tuple | range) or np.ndim(classes) == 1 else ()
         texts = tuple("" if value != value else text_of(value) or "" for value in given)  # NaN is no class
-        if len(texts) < 2 or len(set(texts)) < len(texts) or "" in texts:
+        if len(set(texts)) < len(texts) and "" not in texts:
+            raise InvalidInput(
+                "classes must be at least two different numbers or texts, and one is named more than once"
+            )
+        if len(texts) < 2 or "" in texts:
             raise InvalidInput(f"classes must be at least two different numbers or texts, not {one_line(classes)}")
         return texts
 

@@ -30,7 +30,7 @@ from scipy.special import ndtr
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
-from dpregress.display import ShownInShort
+from dpregress.display import ShownInShort, text_table, to_its_error
 from dpregress.inference.intervals import normal_reach
 from dpregress.releases import Isotropic, Moments
 
@@ -96,6 +96,11 @@ class CorrelationTable(ShownInShort):
         import pandas as pd
 
         return pd.DataFrame(self.value, index=list(self.names), columns=list(self.names))
+
+    def __str__(self) -> str:
+        pairs = zip(self.names, self.value.tolist(), self.error.tolist(), strict=True)
+        rows = [[name, *map(to_its_error, values, errors)] for name, values, errors in pairs]
+        return text_table(("", *self.names), rows)
 
     @property
     def _z(self) -> Matrix:

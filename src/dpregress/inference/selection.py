@@ -23,7 +23,7 @@ from sklearn.linear_model import enet_path
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.coordinates.matrices import symmetric_power
-from dpregress.display import ShownInShort
+from dpregress.display import ShownInShort, some_and_more, text_table
 from dpregress.errors import InvalidInput, check_choice
 from dpregress.inference.goodness import effective_rows, submodel
 from dpregress.inference.hypotheses import pseudo_inverse
@@ -41,6 +41,8 @@ _SMALLEST_RIDGE = 1e-6
 _ITERATIONS, _TOLERANCE = 100_000, 1e-10
 #: With more terms, there are too many subsets.
 MOST_TERMS = 20
+#: Penalties of a path that are printed.
+_SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,6 +132,10 @@ class _Judged:
         check_choice("criterion", criterion, CRITERIA)
         return int(np.argmin(self.bic if criterion == "bic" else self.aic))
 
+    def _judged(self, place: int) -> list[str]:
+        """The criteria of a model as text, above the smallest of all."""
+        return [f"{each[place] - each.min():.1f}" for each in (self.aic, self.bic)]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PenaltyPath(_Judged, ShownInShort):
@@ -171,6 +177,19 @@ class PenaltyPath(_Judged, ShownInShort):
 
         return pd.DataFrame(self.coef, index=pd.Index(self.alphas, name="alpha"), columns=list(self.names))
 
+    def __str__(self) -> str:
+        best = self.best()
+        places = sorted({best, *np.linspace(0, len(self.alphas) - 1, _SHOWN).astype(int).tolist()})
+        rows = [
+            [f"{self.alphas[i]:.3g}", str(np.count_nonzero(self.coef[i])), f"{self.df[i]:.1f}", *self._judged(i)]
+            for i in places
+        ]
+        kept = [name for name, slope in zip(self.names, self.coef[best], strict=True) if slope]
+        chosen = some_and_more(kept) or "no slope"
+        table = text_table(("alpha", "slopes", "df", "AIC", "BIC"), rows)
+        least = f"BIC is smallest at {self.alphas[best]:.3g}, with {chosen}"
+        return f"{table}\nAIC and BIC above the smallest of all; {least}."
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SubsetPath(_Judged, ShownInShort):
@@ -193,6 +212,20 @@ class SubsetPath(_Judged, ShownInShort):
     def refit(self, criterion: str = "bic") -> SelectedModel:
         """The best set, with intervals after selection."""
         return _selected(self._known, self.columns[self.best(criterion)])
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each set: which terms it has, AIC and BIC."""
+        import pandas as pd
+
+        among = self.terms[-1]
+        has = pd.DataFrame([[term in chosen for term in among] for chosen in self.terms], columns=list(among))
+        return has.assign(aic=self.aic, bic=self.bic)
+
+    def __str__(self) -> str:
+        names = [some_and_more(chosen) or "(no term)" for chosen in self.terms]
+        rows = [[name, str(len(self.columns[i])), *self._judged(i)] for i, name in enumerate(names)]
+        table = text_table(("terms", "slopes", "AIC", "BIC"), rows)
+        return f"{table}\nAIC and BIC above the smallest of all; BIC is smallest with {names[self.best()]}."
 
 
 def penalty_path(

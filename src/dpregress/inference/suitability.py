@@ -43,6 +43,8 @@ class Suitability(ShownInShort):
         The share of rows that are shortened, if a diagnosis paid for it.
     left_out : bool
         Whether the fit left the public rows out, since many private ones lie far beyond them.
+    told : bool
+        Whether the fit learned enough of the private rows to compare them.
     """
 
     rows: int
@@ -54,8 +56,11 @@ class Suitability(ShownInShort):
     weight: float | None
     shortened: float | None = None
     left_out: bool = False
+    told: bool = True
 
     def _in_short(self) -> str:
+        if not self.told:
+            return f"of {self.rows:,} public rows: too little was learned to compare them"
         return f"of {self.rows:,} public rows: they {'suit' if self.suits else 'do not suit'} the private ones"
 
     def __str__(self) -> str:
@@ -68,6 +73,11 @@ class Suitability(ShownInShort):
 
     def sentences(self) -> tuple[str, ...]:
         """The numbers, and what to mend."""
+        if not self.told:
+            return (
+                f"Public table: {how_many(self.rows, 'row')}. Too little was learned of the private rows to tell",
+                "whether they resemble these.",
+            )
         shift = "" if self.shift is None else f", and means differ by up to {self.shift:.2g} sd"
         first = (
             f"Public table: {how_many(self.rows, 'row')}, condition number {self.condition:.3g} after whitening.",
@@ -108,7 +118,13 @@ class Suitability(ShownInShort):
 
 
 def suitability(
-    space: WhitenedSpace, gram: Matrix, public: Matrix, shortened: float | None = None, *, left_out: bool = False
+    space: WhitenedSpace,
+    gram: Matrix,
+    public: Matrix,
+    shortened: float | None = None,
+    *,
+    left_out: bool = False,
+    told: bool = True,
 ) -> Suitability | None:
     """Compare public rows with the released second moment of the private ones; None if that is not positive.
 
@@ -123,6 +139,8 @@ def suitability(
         The released share of rows outside the radius.
     left_out : bool, default=False
         Whether the fit left the public rows out.
+    told : bool, default=True
+        Whether the fit learned enough of the private rows to compare them.
     """
     whitened = space.whiten(public)
     weight = space.weights(whitened)
@@ -149,6 +167,7 @@ def suitability(
         weight=None if square is None else min(square, 1.0),
         shortened=shortened,
         left_out=left_out,
+        told=told,
     )
 
 

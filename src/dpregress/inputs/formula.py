@@ -55,10 +55,10 @@ def formula_source(
     return TableSource(table.append_column(target, [response]), encoder.plain)
 
 
-def read_columns(rows: Any, columns: tuple[str, ...]) -> pa.Table:
-    """These columns of a file, or of a table in memory; an array has none."""
+def read_columns(rows: Any, columns: tuple[str, ...], where: str = "the table") -> pa.Table:
+    """These columns of a file, or of a table in memory, called so in messages; an array has none."""
     if is_table(rows):
-        return to_table(rows, columns)
+        return to_table(rows, columns, where)
     _not_array(rows)
     return read(rows, columns)
 
@@ -82,7 +82,7 @@ def open_public(public: Any) -> Any:
 
 def called(public: Any) -> str:
     """What public rows are called in messages."""
-    return shown(public.name) if isinstance(public, Reader) else "the public rows"
+    return shown(public.name) if isinstance(public, Reader) else "the public table"
 
 
 def formula_moments(
@@ -112,7 +112,7 @@ def formula_moments(
     if labelled := labelled and target in names:
         check_public_exposure(public, names, encoder.table.exposed)
     design = encoder if labelled else encoder.right
-    table = read_columns(public, design.needed)
+    table = read_columns(public, design.needed, called(public))
     design.check_types(table.schema)
     where = called(public)
     check_numeric(table.drop_columns([target] if design.table.classes else []), schema, where)
@@ -161,8 +161,8 @@ def check_public_exposure(public: Any, names: Sequence[str], exposure: str | Non
     """Refuse public rows that hold the target without its exposure."""
     if exposure is not None and exposure not in names:
         raise InvalidInput(
-            f"{called(public)} holds the target without its exposure {exposure!r}: "
-            "add the column, or leave the target out (--ignore-public-labels)"
+            f"no exposure {exposure!r} beside the target in {called(public)}: "
+            "add the column, or leave the target out (on the command line by --ignore-public-labels)"
         )
 
 

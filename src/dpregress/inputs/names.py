@@ -37,6 +37,9 @@ def listed(names: Any, what: str = "features", *, places: bool = False) -> list[
         raise InvalidInput(
             f"{what} takes a list of column names, such as ['age', 'income'], and {type_of(others[0])} in it is no name"
         )
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"{twice!r} is in {what} more than once: name each column once")
     return found
 
 

@@ -104,8 +104,8 @@ def moments_of(
     if labels:
         check_public_exposure(public, names, exposure)
     beside = exposure if labels else None
-    table = read_columns(public, (*columns, *labels, *([beside] if beside is not None else [])))
     where = called(public)
+    table = read_columns(public, (*columns, *labels, *([beside] if beside is not None else [])), where)
     check_numeric(table.drop_columns(labels if classes else []), schema, where)
     encoder = Encoder.of(columns, target if labels else None, schema, classes if labels else (), beside)
     encoder.check_types(table.schema)

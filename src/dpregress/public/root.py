@@ -14,6 +14,7 @@ import numpy as np
 
 from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.coordinates.matrices import eigen
+from dpregress.display import some_and_more
 from dpregress.errors import InvalidInput
 from dpregress.public.moments import PublicMoments
 from dpregress.public.radius import public_radius
@@ -74,7 +75,7 @@ class Root:
         if scaled.rows is not None:
             values = _believed(values, vectors, scaled.rows, intercept)
         shown = (vectors / np.sqrt(np.where(null, 1.0, values)) * ~null) @ vectors.T
-        unseen = _unseen(vectors[:, null], scaled.unit, null_scale) if null.any() else None
+        unseen = _unseen(public.names, vectors[:, null], scaled.unit, null_scale) if null.any() else None
         return cls(public, intercept, scaled.mean, shown, unseen, scaled.unit)
 
     @classmethod
@@ -99,7 +100,8 @@ class Root:
         values, vectors = eigen(shrunk)
         wider = np.fmax(scale / NARROWEST / scaled.unit, 1.0)
         shown = varies[:, None] * (vectors / np.sqrt(values)) @ vectors.T * (varies / wider)
-        unseen = None if varies.all() else _unseen(np.eye(len(varies))[:, ~varies], scaled.unit, null_scale)
+        still = np.eye(len(varies))[:, ~varies]
+        unseen = None if varies.all() else _unseen(public.names, still, scaled.unit, null_scale)
         return cls(public, intercept, scaled.mean, np.asarray(shown), unseen, scaled.unit)
 
     def _whitening(self, magnified: float = 1.0) -> Matrix:
@@ -134,7 +136,7 @@ class Root:
         return space.rewhitened(np.eye(space.order), public_radius(self.public, space))
 
 
-def _unseen(directions: Matrix, unit: Vector, null_scale: Vector | None) -> Matrix:
+def _unseen(names: tuple[str, ...], directions: Matrix, unit: Vector, null_scale: Vector | None) -> Matrix:
     """The root in the null directions, the columns of a matrix of shape (d, k).
 
     Raises
@@ -143,10 +145,12 @@ def _unseen(directions: Matrix, unit: Vector, null_scale: Vector | None) -> Matr
         If a column in them has no scale.
     """
     scale = np.full(len(unit), np.nan) if null_scale is None else null_scale
-    if (np.abs(directions[np.isnan(scale)]) > _IN_DIRECTION).any():
+    alike = np.isnan(scale) & (np.abs(directions) > _IN_DIRECTION).any(axis=1)
+    if alike.any():
+        columns = some_and_more([name for name, one in zip(names, alike, strict=True) if one])
         raise InvalidInput(
-            f"the public second moment is singular (rank {len(unit) - directions.shape[1]} of {len(unit)}): "
-            "give a schema with bounds, more public rows, or leave out constant or repeated columns"
+            f"the public second moment is singular (rank {len(unit) - directions.shape[1]} of {len(unit)}) along "
+            f"{columns}: give a schema with their bounds, more public rows, or leave out constant or repeated columns"
         )
     ratio = np.where(np.isnan(scale), 0.0, unit / scale)
     _, sizes, axes = np.linalg.svd(ratio[:, None] * directions, full_matrices=False)

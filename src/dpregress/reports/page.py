@@ -143,7 +143,7 @@ def _context(fit: Fitted) -> dict[str, Any]:
     return {
         "title": plain(fit.title),
         "facts": [(name, plain(text)) for name, text in fit.facts or fit.summary.facts],
-        "parts": [_part(fit, table) for table in fit.summary.tables],
+        "parts": [_part(fit, table) for table in fit.summary.estimates],
         "errors": errors,
         "notes": [plain(" ".join(fit.summary.notes))],
         "latex": fit.summary.to_latex(),

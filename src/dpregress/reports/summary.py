@@ -30,8 +30,72 @@ _NOT_IDENTIFIED = (
 )
 
 
+class _Shown:
+    """A text that is also HTML and LaTeX, under the names that statsmodels has as well."""
+
+    def to_html(self) -> str:
+        raise NotImplementedError
+
+    def to_latex(self) -> str:
+        raise NotImplementedError
+
+    def as_text(self) -> str:
+        """The same as ``str``, under the name that statsmodels has for it."""
+        return str(self)
+
+    def as_html(self) -> str:
+        """:meth:`to_html`, under the name that statsmodels has for it."""
+        return self.to_html()
+
+    def as_latex(self) -> str:
+        """:meth:`to_latex`, under the name that statsmodels has for it."""
+        return self.to_latex()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
 @dataclass(frozen=True, repr=False)
-class SummaryTable:
+class FactsTable(_Shown):
+    """What was fitted, to how many rows, for which budget.
+
+    Parameters
+    ----------
+    title : str
+    facts : tuple of (str, str)
+    """
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+
+    def texts(self) -> list[list[str]]:
+        """Names and what they are, one fact a row."""
+        return [[name, plain(text)] for name, text in self.facts]
+
+    def to_html(self) -> str:
+        """The table in HTML."""
+        return html_table(("", ""), self.texts(), plain(self.title))
+
+    def to_latex(self) -> str:
+        """The table as a ``tabular``."""
+        return _tabular("ll", self.texts())
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame of texts."""
+        import pandas as pd
+
+        names, texts = zip(*self.texts(), strict=True)
+        return pd.DataFrame({"": texts}, index=list(names))
+
+    def __str__(self) -> str:
+        return "\n".join(_two_columns(self.facts))
+
+
+@dataclass(frozen=True, repr=False)
+class SummaryTable(_Shown):
     """Coefficients, one row each.
 
     Parameters
@@ -66,10 +130,7 @@ class SummaryTable:
 
     def to_latex(self) -> str:
         """The table as a ``tabular``."""
-        lines = [["", *self.columns], *self.texts()]
-        head, *body = (" & ".join(map(_latex, line)) + r" \\" for line in lines)
-        begin = rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}"
-        return "\n".join([begin, r"\hline", head, r"\hline", *body, r"\hline", r"\end{tabular}"])
+        return _tabular("l" + "r" * len(self.columns), self.texts(), ["", *self.columns])
 
     def to_frame(self) -> Any:
         """A pandas DataFrame of numbers."""
@@ -81,15 +142,9 @@ class SummaryTable:
     def __str__(self) -> str:
         return "\n".join([*([plain(self.title)] if self.title else []), *_aligned(self)])
 
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
 
 @dataclass(frozen=True, repr=False)
-class Summary:
+class Summary(_Shown):
     """A fitted model for print, notebooks and papers.
 
     Parameters
@@ -97,65 +152,51 @@ class Summary:
     title : str
     facts : tuple of (str, str)
         What was fitted, to how many rows, for which budget.
-    tables : tuple of SummaryTable
-        One, or one for each class.
+    estimates : tuple of SummaryTable
+        The coefficients; one table, or one for each class.
     notes : tuple of str
         Lines below the tables; the guarantee is one of them.
     """
 
     title: str
     facts: tuple[tuple[str, str], ...]
-    tables: tuple[SummaryTable, ...]
+    estimates: tuple[SummaryTable, ...]
     notes: tuple[str, ...]
+
+    @property
+    def tables(self) -> tuple[FactsTable | SummaryTable, ...]:
+        """As in statsmodels: the facts, then the coefficients (of several classes one table each)."""
+        return (FactsTable(self.title, self.facts), *self.estimates)
 
     def to_frame(self) -> Any:
         """The numbers as a pandas DataFrame; for several classes the first index is the class."""
         import pandas as pd
 
-        frames = [table.to_frame() for table in self.tables]
-        return frames[0] if len(frames) == 1 else pd.concat(frames, keys=[table.title for table in self.tables])
+        frames = [table.to_frame() for table in self.estimates]
+        return frames[0] if len(frames) == 1 else pd.concat(frames, keys=[table.title for table in self.estimates])
 
     def to_html(self) -> str:
         """Tables in HTML, without styles of their own."""
-        facts = html_table(("", ""), [[name, plain(text)] for name, text in self.facts], plain(self.title))
         notes = escape(plain(" ".join(self.notes)))
-        return facts + "".join(table.to_html() for table in self.tables) + f"<p>{notes}</p>"
+        return "".join(table.to_html() for table in self.tables) + f"<p>{notes}</p>"
 
     def to_latex(self) -> str:
         """A ``tabular`` for each table, with the notes as comments above."""
         parts = [f"% {plain(line)}" for line in (self.title, *self.notes)]
-        for table in self.tables:
+        for table in self.estimates:
             if table.title:
                 parts.append(f"% {plain(table.title)}")
             parts.append(table.to_latex())
         return "\n".join(parts) + "\n"
 
-    def as_text(self) -> str:
-        """The summary as it is printed, under the name that statsmodels has for it."""
-        return str(self)
-
-    def as_html(self) -> str:
-        """:meth:`to_html`, under the name that statsmodels has for it."""
-        return self.to_html()
-
-    def as_latex(self) -> str:
-        """:meth:`to_latex`, under the name that statsmodels has for it."""
-        return self.to_latex()
-
     def __str__(self) -> str:
-        blocks = [_aligned(table) for table in self.tables]
+        blocks = [_aligned(table) for table in self.estimates]
         facts = _two_columns(self.facts)
         width = max(len(line) for line in (*facts, *(line for block in blocks for line in block)))
         lines = [plain(self.title), "=" * width, *facts]
-        for table, (head, *body) in zip(self.tables, blocks, strict=True):
+        for table, (head, *body) in zip(self.estimates, blocks, strict=True):
             lines += ["-" * width, *([plain(table.title)] if table.title else []), head, "-" * width, *body]
         return "\n".join([*lines, "=" * width, *map(plain, self.notes)])
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
 
 
 def unidentified_note(tables: Sequence[SummaryTable]) -> tuple[str, ...]:
@@ -207,6 +248,13 @@ def _two_columns(facts: Sequence[tuple[str, str]]) -> list[str]:
     if first + len(_GAP) + max(map(len, right), default=0) > _WIDTH:
         return texts
     return [f"{one:{first}}{_GAP}{other}".rstrip() for one, other in zip_longest(left, right, fillvalue="")]
+
+
+def _tabular(columns: str, rows: Sequence[Sequence[str]], header: Sequence[str] = ()) -> str:
+    """Rows as a ``tabular`` with these columns, below a header if there is one."""
+    lines = [" & ".join(map(_latex, line)) + r" \\" for line in rows]
+    head = [" & ".join(map(_latex, header)) + r" \\", r"\hline"] if header else []
+    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\hline", *head, *lines, r"\hline", r"\end{tabular}"])
 
 
 def _latex(text: str) -> str:

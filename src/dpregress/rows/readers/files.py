@@ -340,7 +340,7 @@ class CSVReader(FilesReader):
             yield file, Header.read(file, str(path))
 
 
-def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
+def to_table(data: Any, columns: Sequence[str] | None = None, where: str = "the table") -> pa.Table:
     """A table in memory as Arrow, without copying where the formats agree.
 
     Parameters
@@ -348,18 +348,20 @@ def to_table(data: Any, columns: Sequence[str] | None = None) -> pa.Table:
     data : pandas, Polars or Arrow table, or any object with the Arrow stream interface
     columns : sequence of str, optional
         Only these.
+    where : str, default="the table"
+        What messages call it.
     """
     if isinstance(data, pa.Table):
         table = data
     elif _is_pandas(data):
         if columns is not None:
-            present(columns, [str(label) for label in data.columns])
+            present(columns, [str(label) for label in data.columns], where)
         table = _from_pandas(data, columns)
     elif is_table(data):
         table = _from_stream(data)
     else:
         raise InvalidInput(f"{type(data).__name__} is not a table: pandas, Polars and Arrow tables are")
-    return table if columns is None else table.select(present(columns, table.schema.names))
+    return table if columns is None else table.select(present(columns, table.schema.names, where))
 
 
 def _from_stream(data: Any) -> pa.Table:

@@ -119,7 +119,8 @@ class FamilyModel(ScoreModel):
     def information(self, coef: Vector) -> Matrix:
         saturated = self.family == BinomialFamily and not self.estimates
         smallest = SMALLEST_SATURATED if saturated else SMALLEST_INFORMATION
-        return floor_information(self.rows.information(self.family, coef), self.gram, smallest)
+        found = self.rows.information(self.family, coef, sure=self.estimates)
+        return floor_information(found, self.gram, smallest)
 
     def expected(self, coef: Vector, asked: Vector) -> Vector:
         return self.rows.expected(self.family, coef, asked)

@@ -112,12 +112,18 @@ class SurrogateRows:
         offset, _ = exposure.offsets(levels.quantiles((rank + 0.5) / len(rank)))
         return SurrogateRows(x, weight, self.unseen, offset)
 
-    def information(self, family: Family, coef: Vector) -> Matrix:
-        """``mean s^2 x~ x~' m'^2 / V`` at these coefficients; unseen directions are weighted as the mean row."""
+    def information(self, family: Family, coef: Vector, *, sure: bool = False) -> Matrix:
+        """``mean s^2 x~ x~' m'^2 / V`` at these coefficients; unseen directions are weighted as the mean row.
+
+        Beyond the range of the link it equals that at its end. That may be huge, and is then taken for the usual one;
+        or nothing, if the means there are ``sure`` and not perhaps one step too far, which should not lengthen the
+        next.
+        """
         eta = self.predictor(coef)
         information, inside = family.information(eta), family.inside(eta)
-        if inside.any():  # beyond the range of the link it would equal that at its end, which may be huge
-            information = np.where(inside, information, np.mean(information[inside]))
+        if inside.any():
+            usual = np.full(len(eta), np.mean(information[inside]))
+            information = np.where(inside, information, np.minimum(information, usual) if sure else usual)
         return np.asarray(self._gram(information) + self.unseen * float(np.mean(information)))
 
     def expected(self, family: Family, coef: Vector, asked: Vector) -> Vector:
