@@ -13,15 +13,16 @@ rows they are means over rows (``left``).
     V     = J^-1 M J^-1 / n + V_privacy
 
 Clips keep another part of changes than S says, the same share c of each (``kept``). For T scores with p numbers each,
-on 121 shares from .2 to 1.4,
+on 161 shares from .2 to 1.8,
 
     density(c) ~ exp(-Q(c) / (2 f) - (1 - c)^2 / (2 0.3^2))
     Q(c) = min over theta of sum |g_t - c S_t (theta - b_t)|^2 / v_t
     f  = max(1, min Q / (T p - p))
-    q  = mean of 1/c,   s = its standard deviation
+    q  = 1 / mean of c,   s^2 = mean of (1/c - q)^2
     w  = (sum S_t' S_t / v_t)^-1 sum S_t' g_t / v_t
+    a^2 = max(0, 1 - trace (sum S_t' S_t / v_t)^-1 / |w|^2)
 
-V_privacy gets the term s^2 w w', and S_t / q stands in place of S_t in everything but v_t, w and t(b).
+V_privacy gets the term s^2 a^2 w w', and S_t / q stands in place of S_t in everything but v_t, w and t(b).
 
 Where scores contradict one another, every v_t but the last is raised by the same e (``merged``). With k numbers in all
 scores but the last,
@@ -45,9 +46,9 @@ residual r; the bound K shrinks it.
     t(b)   = (J - S_T) (b - b_T)
     theta <- theta + J^-1 G (v - t(theta)),  G = T (T + s_K^2 I)^-1
 
-T is a 25th of the mean of u u'. For intervals it is scaled by what |v - t|^2 / p is next to l / 25 (``scaled``), and so
-is L, what may lie beyond K (``beyond_share``), but to a fifth at least of what does if they do not grow. Residuals grow
-with rows (``growing``):
+T is a 25th of the mean of u u'. It is scaled by what |v - t|^2 / p is next to tr T / p (``scaled``), and L, what may
+lie beyond K, by what it is next to l / 25 (``beyond_share``), but to a fifth at least of what does if they do not
+grow. Residuals grow with rows (``growing``):
 
     r <- r max(1, |x| / (2 sqrt(mean |x|^2)))^2, with |x| at most the length that one row in a thousand exceeds
     l = mean |u min(1, K/|u|)|^2 / p,   L = mean e e',  e = u - u min(1, K/|u|)
@@ -111,8 +112,8 @@ def agreed(asked, variances):
 
 
 def kept(asked, variances):
-    """``q`` and ``s``: the mean and the standard deviation of 1/c."""
-    shares = np.linspace(0.2, 1.4, 121)
+    """``q`` and ``s``: one over the mean of c, and how far 1/c is from it."""
+    shares = np.linspace(0.2, 1.8, 161)
     misfits = []
     for share in shares:
         slopes = divided(asked, 1 / share)
@@ -123,8 +124,8 @@ def kept(asked, variances):
     exponents = -np.array(misfits) / (2 * spread) - (1 - shares) ** 2 / (2 * 0.3**2)
     density = np.exp(exponents - exponents.max())
     density = density / density.sum()
-    mean = density @ (1 / shares)
-    return mean, np.sqrt(density @ (1 / shares - mean) ** 2)
+    longer = 1 / (density @ shares)
+    return longer, np.sqrt(density @ (1 / shares - longer) ** 2)
 
 
 def divided(asked, longer):
@@ -133,9 +134,9 @@ def divided(asked, longer):
 
 
 def moved_by(asked, variances):
-    """``w``: how far the estimate moves if 1/c grows by 1."""
-    estimate, _ = explained([score._replace(place=0 * score.place) for score in asked], variances)
-    return estimate
+    """``a w``: how far the estimate moves if 1/c grows by 1, without what noise adds to that."""
+    estimate, privacy = explained([score._replace(place=0 * score.place) for score in asked], variances)
+    return estimate * np.sqrt(max(0.0, 1 - np.trace(privacy) / (estimate @ estimate)))
 
 
 def known(asked, gram_variance, last):
@@ -377,11 +378,12 @@ def unfitted(rows, weights, times, sizes, shares, added, bound):
     return whole, within, beyond
 
 
-def scaled(lost, usual, surprise, noise, *, generous):
+def scaled(lost, surprise, noise, *, generous):
     """T at the size that ``v - t`` suggests: the likely one for predictions, an upper limit of it for intervals.
 
-    ``usual`` is the mean square that T stands for. For intervals, what exceeds it may have any direction.
+    For intervals, what exceeds the mean square that T stands for may have any direction.
     """
+    usual = np.trace(lost) / len(lost)
     size = suggested(surprise, noise, generous=generous)
     excess = max(size - usual, 0.0) if generous else 0.0
     return lost * min(size / usual, 1.0) + excess * np.eye(len(lost))

@@ -249,12 +249,11 @@ def adds(query: ClippedScore | ClippedGradient) -> Callable[[Vector, float, floa
 
 
 class Lost(NamedTuple):
-    """T, L, and the mean squares of what T stands for: for predictions, and for intervals if residuals grow."""
+    """T, L as it is and if residuals grow, and the mean square of what the bound leaves then."""
 
     whole: Matrix
     beyond: Matrix
     doubted: Matrix
-    plain: float
     growing: float
 
 
@@ -263,14 +262,14 @@ def lost(rows: Matrix, weights: Vector, sizes: tuple[Vector, Vector], query: Sco
     given = *sizes, adds(query.score), query.bound
     whole, _, beyond = reference.unfitted(rows, weights, np.ones(len(rows)), *given)
     _, within, doubted = reference.unfitted(rows, weights, reference.growing(rows), *given)
-    return Lost(whole / 25, beyond, doubted, np.trace(whole) / 25 / ORDER, np.trace(within) / 25 / ORDER)
+    return Lost(whole / 25, beyond, doubted, np.trace(within) / 25 / ORDER)
 
 
 def moves(fit: Fit, slope: Matrix, taken: Lost, before: Merged, expected: Vector) -> tuple[Vector, Matrix, Vector]:
     """How far the estimate moves, the covariance of that, and how far predictions move: not where far rows count."""
     first, *wider = fit.all(ScoreRemainder)
     value, noise = first.answer.mean, first.noise
-    likely = reference.scaled(taken.whole, taken.plain, value, noise, generous=False)
+    likely = reference.scaled(taken.whole, value, noise, generous=False)
     predicting, _ = reference.move(slope, likely, value, noise, generous=False)
     if wider:
         there = reference.expected(slope, before.left, before.coef, wider[0].query.coef)
@@ -280,7 +279,7 @@ def moves(fit: Fit, slope: Matrix, taken: Lost, before: Merged, expected: Vector
         rest = (before.rest, before.noise) if not fit.all(FarVotes) else (np.zeros(ORDER), 0.0)
         return *reference.followed(slope, *told, *rest, len(fit.design.x)), still
     surprise = first.answer.mean - expected
-    likely = reference.scaled(taken.whole, taken.growing, surprise, noise, generous=True)
+    likely = reference.scaled(taken.whole, surprise, noise, generous=True)
     return *reference.move(slope, likely, surprise, noise, generous=True), predicting
 
 
@@ -355,8 +354,7 @@ def test_what_is_expected_is_subtracted_and_what_is_not_explained_is_a_doubt(siz
     surprise = value - reference.expected(slope, (1 - above) * gram, coef, last)
     for score_itself in (None, LAST):
         generous = score_itself is not None
-        usual = (likely if generous else np.trace(second) / ORDER) / 25
-        scaled = reference.scaled(second / 25, usual, surprise, noise, generous=generous)
+        scaled = reference.scaled(second / 25, surprise, noise, generous=generous)
         move, covariance = reference.move(slope, scaled, surprise, noise, generous=generous)
         moved = found.move(coef, last=score_itself)
         np.testing.assert_allclose(moved.value, move, rtol=1e-9, atol=1e-12)

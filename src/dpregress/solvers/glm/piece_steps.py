@@ -21,7 +21,7 @@ import numpy as np
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
-from dpregress.coordinates.matrices import sandwich
+from dpregress.coordinates.matrices import eigen, sandwich
 from dpregress.models import contrasts
 from dpregress.models.hazards import checked_cuts
 from dpregress.public.facts import PublicFacts
@@ -40,6 +40,7 @@ from dpregress.releases import Isotropic
 from dpregress.solvers.base import FactSolver, Solution, Uncertainty, Unshrunk
 from dpregress.solvers.shared.budget import allocate_budget, joint_budget
 from dpregress.solvers.shared.explained import Evidence, SlopesPrior, explain
+from dpregress.solvers.shared.gram import spectral_noise
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.radius_plan import plan_unlabelled
 from dpregress.solvers.shared.repair import floored
@@ -55,8 +56,11 @@ _CUMULATED, _LEAST_CLIP, _MOST_CLIP, _AFFORDABLE = 1.5, 1.1, 4.0, 0.002
 _LONGEST = 3.0
 #: What the information misses of a change, as a share of its squared length, where it is long.
 _BENT = 0.5
-#: Eigenvalues of a released information below this many norms of its noise are raised to it.
+#: Eigenvalues of a released information below this many norms of its noise are raised to it, and tell nothing.
 _NOISES = 0.5
+#: How far estimates may be from the fit, in standard deviations of a predictor: along what the information does not
+#: tell, and elsewhere.
+_UNRESOLVED, _RESOLVED = 1.0, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +95,18 @@ class _Known:
     @property
     def solvable(self) -> Matrix:
         """With eigenvalues above the noise."""
-        return floored(self.matrix, _NOISES * math.sqrt(4 * len(self.matrix) * self.variance))
+        return floored(self.matrix, self._floor)
+
+    @property
+    def unidentified(self) -> Matrix:
+        """The projection on eigenvectors along which noise hides it."""
+        values, vectors = eigen(self.matrix)
+        hidden = vectors[:, values <= self._floor]
+        return np.asarray(hidden @ hidden.T)
+
+    @property
+    def _floor(self) -> float:
+        return _NOISES * spectral_noise(self.variance, len(self.matrix))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,10 +207,11 @@ class PieceSteps(FactSolver):
         information = known.solvable
         meat = self._meat(ask, PieceScore(space, self.cuts, coef, clip), information, norms)
         lost = (1 - float(np.mean(space.radius / np.maximum(norms.sample, space.radius)))) * meat.matrix
-        nothing = np.zeros_like(information)
+        unknown = known.unidentified
         estimates = unshrunk(
-            told, coef, information, meat, information[:p, :p], n=self.facts.n, mean=None, hidden=nothing,
-            unidentified=nothing, dispersion=1.0, lost=lost,
+            told, coef, information, meat, information[:p, :p], n=self.facts.n, mean=None,
+            hidden=np.zeros_like(information), unidentified=unknown, dispersion=1.0, lost=lost,
+            weak=unknown / _UNRESOLVED**2 + np.eye(len(coef)) / _RESOLVED**2,
         )  # fmt: skip
         sampling = sandwich(information, meat.matrix) / self.facts.n
         whole = np.asarray(sampling + found.covariance)

@@ -177,11 +177,11 @@ def explain(scores: Sequence[Evidence], prior: Prior, start: Vector, limited: Li
     doubt = np.zeros(len(coef))
     for score, slope, gain in zip(scores, at.slopes, gains, strict=True):
         if score.doubted:
-            doubt += score.doubted * gain @ _clear(score.change(coef), slope @ covariance @ slope.T)
+            doubt += score.doubted * gain @ clear(score.change(coef), slope @ covariance @ slope.T)
     return Explained(coef, covariance, np.asarray(privacy), at.precision, doubt)
 
 
-def _clear(change: Vector, covariance: Matrix) -> Vector:
+def clear(change: Vector, covariance: Matrix) -> Vector:
     """The change, as long as it is without what this covariance adds to it on average."""
     square = float(change @ change)
     return np.asarray(change * math.sqrt(max(1 - float(np.trace(covariance)) / max(square, 1e-300), 0.0)))

@@ -198,7 +198,7 @@ class Remainder:
             return Move.none(order) if last is None else self._widened(coef, found, self.wide, last)
         sure, upper = _sure(order), last is not None
         size, expected = self._size(found, sure if upper else 1.0), self.answer.expected
-        likely = LIKELY**2 * (self.answer.likely if upper else float(np.trace(expected)) / order)
+        likely = LIKELY**2 * float(np.trace(expected)) / order
         usual = min(size / max(likely, 1e-300), 1.0) * LIKELY**2 * expected
         if upper:  # what T does not explain may have any direction
             usual = usual + max(size - likely, 0.0) * np.eye(order)
