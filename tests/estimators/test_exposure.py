@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +232,82 @@ def test_text_exposures_are_refused_before_the_charge(kind: str) -> None:
             fit()
     assert not ledger.charges
     model.set_params(schema=SCHEMA).fit_table(table, "claims", ["a"], exposure="years")
+
+
+def both(fitted: Any, folder: Path) -> tuple[Any, Any]:
+    """The model, and the one that its files hold."""
+    fitted.save(folder)
+    return fitted, dpregress.load(folder)
+
+
+CONTAINERS: list[Callable[[pd.DataFrame], Any]] = [
+    lambda rows: rows,
+    lambda rows: rows.astype({"years": "category"}),
+    lambda rows: pa.table(dict(rows)),
+    lambda rows: pa.table(dict(rows)).to_reader(),
+]
+
+
+@pytest.mark.parametrize("formula", [None, "y ~ a + b"])
+def test_text_that_the_fit_accepts_is_read_in_predictions(tmp_path: Path, formula: str | None) -> None:
+    whole = table()
+    text = whole.assign(years=whole["years"].astype(str))
+    fitted = model(formula=formula).fit_table(text, None if formula else "y", exposure="years")
+    rates, rows = fitted.predict(whole[["a", "b"]])[:3], text[:3].assign(years=["2.5", "abc", "0.5"])
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    models = both(fitted, tmp_path / "rates")
+    found = [each.predict(make(rows)) for each in models for make in CONTAINERS]
+    named = [each.predict(rows, exposure="years") for each in models]
+    for means in (*found, *named, models[1].predict(tmp_path / "rows.csv")):
+        np.testing.assert_allclose(means, rates * [2.5, math.nan, 0.5], rtol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("formula", [None, "y ~ a + b", "y ~ a + b + offset(log(years))"])
+def test_streams_are_read_once(tmp_path: Path, formula: str | None, rows: int) -> None:
+    """A second reading would find no rows: an error for three of them, and none for one."""
+    whole = table().assign(years=lambda rows: rows["years"].clip(0.01))
+    how: dict[str, Any] = {} if formula and "offset" in formula else {"exposure": "years"}
+    fitted = model(formula=formula).fit_table(whole, None if formula else "y", **how)
+    some = pa.table(dict(whole[:rows]))
+    for each in both(fitted, tmp_path / "rates"):
+        np.testing.assert_array_equal(each.predict(some.to_reader()), each.predict(some))
+        ends = [each.predict(given, interval="mean").upper for given in (some.to_reader(), some)]
+        np.testing.assert_array_equal(*ends)
+    if rows > 1:
+        assert fitted.score(some.to_reader(), whole["y"][:rows]) == fitted.score(some, whole["y"][:rows])
+
+
+def test_streams_of_classes_with_an_offset_are_read_once(tmp_path: Path) -> None:
+    whole = table().assign(y=lambda rows: (rows["a"] > 0) * 1)
+    fitted = DPLogisticRegression(GDP(20.0), schema=SCHEMA, formula="y ~ a + offset(b)", random_state=0)
+    some = pa.table(dict(whole[:3]))
+    for each in both(fitted.fit_table(whole), tmp_path / "classes"):
+        np.testing.assert_array_equal(each.predict_proba(some.to_reader()), each.predict_proba(some))
+        ends = [each.predict(given, interval="mean").upper for given in (some.to_reader(), some)]
+        np.testing.assert_array_equal(*ends)
+
+
+@pytest.mark.parametrize("formula", [None, "y ~ a + log1p(exposure)"])
+def test_a_column_that_the_model_reads_is_no_exposure_by_default(tmp_path: Path, formula: str | None) -> None:
+    """Exposures of an array are called ``exposure``, as the column is."""
+    whole = table().rename(columns={"years": "exposure"})
+    X, schema = whole[["a", "exposure"]], Schema({"a": Numeric(-1, 1), "exposure": Numeric(0, 10)})
+    fitted = model(schema=schema, formula=formula).fit(X, whole["y"], exposure=np.ones(len(X)))
+    assert fitted.exposure_ == "exposure"
+    X.to_csv(tmp_path / "rows.csv", index=False)
+    rates = fitted.predict(X, exposure=np.ones(len(X)))
+    models = both(fitted, tmp_path / "rates")
+    files = models[1].predict(tmp_path / "rows.csv"), models[1].predict_file(tmp_path / "rows.csv")["y"]
+    for found in (*(each.predict(X) for each in models), *files):
+        np.testing.assert_allclose(found, rates, rtol=1e-9)
+    np.testing.assert_allclose(fitted.predict(X, exposure="exposure"), rates * X["exposure"].where(X["exposure"] > 0))
+
+
+def test_dates_are_no_exposures(tmp_path: Path) -> None:
+    rows = pa.table({"a": [0.1], "b": [0.2], "years": [datetime.date(2020, 1, 1)]})
+    said = "exposure 'years' is of type date32.*: exposures are positive numbers, choose another column or cast it"
+    for each in both(model().fit_table(table(), "y", exposure="years"), tmp_path / "rates"):
+        for name in (None, "years"):
+            with pytest.raises(InvalidInput, match=said):
+                each.predict(rows, exposure=name)

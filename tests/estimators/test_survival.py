@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy.stats import binom
 
@@ -185,6 +186,27 @@ def test_files_and_refusals(seed: int, tmp_path: Path) -> None:
     assert "exposure" not in str(refused.value)
     assert not ledger.charges
     assert checked_cuts([1, 2]) == (1.0, 2.0)
+
+
+def test_saved_models_read_times_and_have_no_intervals(tmp_path: Path) -> None:
+    x, event, time = people(np.random.default_rng(0), 600)
+    model = without_noise(x, event, time, PublicMoments.from_rows(x[:300]))
+    model.save(tmp_path)
+    back, rows = dpregress.load(tmp_path), pa.table({"x0": x[:9, 0], "x1": x[:9, 1], "t": [0.0, *time[1:9]]})
+    expected = model.predict(x[:9], time=rows["t"])
+    assert expected[0] == 0
+    for given in (rows, rows.to_reader()):
+        np.testing.assert_allclose(back.predict(given, exposure="t"), expected)
+    for kind in ("mean", "prediction"):
+        with pytest.raises(NotAvailable, match="survival models have no intervals of predictions"):
+            back.predict(x[:9], interval=kind)
+
+
+def test_survival_of_a_stream() -> None:
+    x, event, time = people(np.random.default_rng(0), 600)
+    table = pa.table({"x0": x[:, 0], "x1": x[:, 1]})
+    model = DPSurvival(GDP(20.0), cuts=CUTS, public=PublicMoments.from_rows(x[:300])).fit(table, event, time=time)
+    np.testing.assert_array_equal(model.survival(table.to_reader(), [0.5, 1.0]), model.survival(table, [0.5, 1.0]))
 
 
 def test_command_and_formula(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

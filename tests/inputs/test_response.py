@@ -233,3 +233,15 @@ def test_public_labels_of_other_classes_name_the_option() -> None:
     model = DPLogisticRegression(GDP(1.0), public=TABLE[:100])
     with pytest.raises(InvalidInput, match="than the classes 0, 1, and none one of these"):
         model.set_params(classes=(0, 1)).fit_table(TABLE[100:], "y")
+
+
+@pytest.mark.parametrize("kind", ["object", "str", "category", "large_binary"])
+@pytest.mark.parametrize("blank", ["", " \t"])
+def test_blank_public_labels_are_missing_as_those_of_files_are(kind: str, blank: str) -> None:
+    """The public rows then have one class, which is not refused: blank text is no other response."""
+    labels = [blank if row % 4 == 0 else "0" for row in range(100)]
+    column = pa.array(labels, pa.large_binary()) if kind == "large_binary" else pd.Series(labels, dtype=kind)
+    public = pa.table({"a": X["a"][:100], "y": column}) if kind == "large_binary" else X[:100].assign(y=column)
+    model = DPLogisticRegression(GDP(1.0), public=public, classes=(0, 1))
+    with pytest.warns(UserWarning, match="25 public rows with missing cells were left out"):
+        model.fit_table(X[100:].assign(y=YES[100:]), "y")

@@ -25,7 +25,7 @@ from dpregress.estimators.shown import ShownMixin
 from dpregress.estimators.training import Training
 from dpregress.inputs.described import described_table, published_name
 from dpregress.inputs.engines import engine_of, stays_in_place
-from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, one_offset
+from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, offsets, one_offset
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
 from dpregress.inputs.names import check_exposure, check_named
 from dpregress.inputs.public import beyond_note, is_public, left_out_note, moments_of, opened_apart, public_columns
@@ -35,6 +35,7 @@ from dpregress.inputs.tables import (
     check_classes,
     design,
     matrix,
+    read_once,
     response_name,
     training_source,
     training_table,
@@ -376,8 +377,16 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return budget
 
     def _linear_predictor(self, X: ArrayLike) -> Vector:
+        X = read_once(X)
         rows = self._rows(X)
         return (self.coefficients_.predict(rows).T + self._own_offset(X)).T
+
+    def _rows_and_offset(self, X: ArrayLike, exposure: Any = None) -> tuple[Matrix, Vector | float]:
+        """Rows to predict for, and what exposures and the formula's ``offset()`` add to their predictors."""
+        X = read_once(X)
+        rows = self._rows(X)
+        columns = self.coefficients_.features if self.design_ is None else self.design_.sources
+        return rows, offsets(exposure, X, len(rows), self.exposure_, columns) + self._own_offset(X)
 
     def _own_offset(self, X: Any) -> Vector | float:
         """What the formula's ``offset()`` adds to predictors, of shape (m,); NaN where it has no value."""

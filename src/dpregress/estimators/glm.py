@@ -20,7 +20,6 @@ from dpregress.estimators.classes import ClassModel
 from dpregress.estimators.parameters import checked_robust
 from dpregress.estimators.results import original
 from dpregress.inference import IntervalKind
-from dpregress.inputs.exposure import offsets
 from dpregress.inputs.tables import coded
 from dpregress.models import Family, family_of
 from dpregress.public import Schema
@@ -115,9 +114,7 @@ class _ScoredRegressor(RegressorMixin, _ScoredModel):
             :class:`~dpregress.inference.PredictedIntervals` about the unshrunk estimate.
         level : float, default=0.95
         """
-        rows = self._rows(X)
-        given = offsets(exposure, X, len(rows), self.exposure_, self.coefficients_.features)
-        offset = given + self._own_offset(X)
+        rows, offset = self._rows_and_offset(X, exposure)
         if interval is not None:
             return self._intervals(rows, interval, level, offset)
         return self._family().mean(self.coefficients_.predict(rows) + offset)
@@ -418,7 +415,8 @@ class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
         level : float, default=0.95
         """
         if interval is not None:
-            return self._intervals(self._rows(X), interval, level, self._own_offset(X))
+            rows, offset = self._rows_and_offset(X)
+            return self._intervals(rows, interval, level, offset)
         predictor = self._linear_predictor(X)
         return self.classes_[predictor.argmax(axis=1) if self._several else (predictor > 0).astype(int)]
 

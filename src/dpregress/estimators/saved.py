@@ -21,9 +21,9 @@ from dpregress.estimators.inferential import InferenceMixin, terms_of
 from dpregress.estimators.summary import SummaryNotes, narrowed_ranges, ranges_note, ranges_of
 from dpregress.inference import Diagnosis, IntervalKind
 from dpregress.inputs.coded import coded_design
-from dpregress.inputs.exposure import OFFSET, log_exposure, offsets
+from dpregress.inputs.exposure import OFFSET, exposure_column, exposures_of, log_exposure, offsets
 from dpregress.inputs.formula import names_files, read_columns
-from dpregress.inputs.tables import design, feeds, opened_table
+from dpregress.inputs.tables import design, feeds, opened_table, read_once
 from dpregress.models import MULTINOMIAL, family_of
 from dpregress.models.hazards import SURVIVAL
 from dpregress.public import Categorical, Schema
@@ -45,7 +45,7 @@ from dpregress.releases.model_files import (
     load_summary,
 )
 from dpregress.rows import Encoder, FormulaEncoder
-from dpregress.rows.design.encoder import text_of, to_numbers
+from dpregress.rows.design.encoder import text_of
 from dpregress.rows.readers.files import FilesReader, read, read_files
 
 __all__ = ["SavedModel", "load"]
@@ -134,12 +134,14 @@ class SavedModel(InferenceMixin):
             Also an interval, as of the estimator.
         level : float, default=0.95
         """
-        X = opened_table(X) if names_files(X) else X
+        X = opened_table(X) if names_files(X) else read_once(X)
         rows, name, cuts = self._rows(X), self.response_model.exposure, self.response_model.cuts
         if cuts:
-            times = cuts[-1] if exposure is None else np.exp(offsets(exposure, None, len(rows), name))
-            return self.response_model.probability(self.coefficients_.predict(rows), np.full(len(rows), times))
-        offset = offsets(exposure, X, len(rows), name, self.coefficients_.features) + self._own_offset(X)
+            if interval is not None:
+                return self._intervals(rows, interval, level)  # which refuses
+            times = np.full(len(rows), cuts[-1]) if exposure is None else exposures_of(exposure, X, len(rows))
+            return self.response_model.probability(self.coefficients_.predict(rows), times)
+        offset = offsets(exposure, X, len(rows), name, self._columns) + self._own_offset(X)
         if interval is not None:
             return self._intervals(rows, interval, level, offset)
         chances = self._means(self.coefficients_.predict(rows) + offset)
@@ -149,6 +151,7 @@ class SavedModel(InferenceMixin):
         """Probabilities of the classes, of shape (m, K)."""
         if not self.response_model.classes:
             raise InvalidInput("this model predicts a number: use predict")
+        X = read_once(X)
         chances = self._means((self.coefficients_.predict(self._rows(X)).T + self._own_offset(X)).T)
         return chances if chances.ndim == 2 else np.column_stack([1 - chances, chances])
 
@@ -224,11 +227,12 @@ class SavedModel(InferenceMixin):
             columns = {f"P({target} = {name})": chances[:, k] for k, name in enumerate(names)}
             return pa.table({**columns, target: self._cells(chances)})
         if response.cuts and response.exposure is not None:
-            return pa.table({target: response.probability(predictor, self._exposure(data, response.exposure))})
+            times = self._exposure(data, response.exposure, len(predictor))
+            return pa.table({target: response.probability(predictor, times)})
         if self._offset_formula is not None:
             predictor = predictor + self._own_offset(data)
         elif response.exposure is not None:
-            predictor = predictor + log_exposure(self._exposure(data, response.exposure))
+            predictor = predictor + log_exposure(self._exposure(data, response.exposure, len(predictor)))
         mean = self._means(predictor)
         if not response.classes:
             return pa.table({target: mean})
@@ -277,14 +281,17 @@ class SavedModel(InferenceMixin):
         assert found is not None
         return found
 
-    @staticmethod
-    def _exposure(data: FilesReader, name: str) -> Vector:
+    @property
+    def _columns(self) -> Sequence[str]:
+        """Columns of the table that are features, or from which a formula computes them."""
+        return self.coefficients_.features if self.formula is None else self._encoder(self.formula, None).sources
+
+    def _exposure(self, data: FilesReader, name: str, rows: int) -> Vector:
+        if name in self._columns:  # exposures that a fit was given as an array may be called as a feature is
+            return np.full(rows, self.response_model.cuts[-1] if self.response_model.cuts else 1.0)
         if name not in data.schema.names:
             raise InvalidInput(f"{data.name} has no column {name!r}, the exposure of the model: add it, 1 for rates")
-        encoder = Encoder((), exposed=name)
-        table = read(data, encoder.needed)
-        encoder.check_types(table.schema)
-        return to_numbers(table[name])
+        return exposure_column(data, name)
 
     def _x(self, data: FilesReader, schema: Schema | None) -> Matrix:
         features = self.coefficients_.features

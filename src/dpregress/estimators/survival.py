@@ -17,7 +17,7 @@ from dpregress.coordinates import Matrix, Vector
 from dpregress.errors import InvalidInput
 from dpregress.estimators.central import CentralModel
 from dpregress.estimators.parameters import checked_robust
-from dpregress.inputs.tables import numbers
+from dpregress.inputs.tables import numbers, read_once
 from dpregress.models.hazards import SURVIVAL, checked_cuts, time_in_pieces
 from dpregress.public import Schema
 from dpregress.public.facts import PublicFacts
@@ -183,6 +183,7 @@ class DPSurvival(RegressorMixin, CentralModel):
 
     def survival(self, X: ArrayLike, times: Sequence[float]) -> Matrix:
         """Probabilities of no event until each of some times, of shape (m, times)."""
+        X = read_once(X)
         return np.column_stack([1 - self.predict(X, time=np.full(len(self._rows(X)), at)) for at in times])
 
     @property

@@ -10,11 +10,11 @@ import numpy as np
 from dpregress.coordinates import Exposure, Vector
 from dpregress.errors import InvalidInput
 from dpregress.inputs.formula import read_columns
-from dpregress.inputs.response import check_exposed, check_exposure_column, type_of_array
+from dpregress.inputs.response import check_exposed, type_of_array
 from dpregress.inputs.tables import column_names, numbers
 from dpregress.public import Categorical, Numeric, PublicMoments, Schema
 from dpregress.rows import ExposedSource, Source
-from dpregress.rows.design.encoder import to_numbers
+from dpregress.rows.design.encoder import readable, to_numbers
 from dpregress.rows.readers.base import Reader
 from dpregress.rows.readers.files import is_table
 
@@ -90,7 +90,7 @@ def offsets(exposure: Any, X: Any, rows: int, fitted: str | None, features: Sequ
     fitted : str or None
         The name of the exposure of the fit.
     features : sequence of str
-        A feature of the model is no exposure unless it is asked for.
+        Columns of the table that the model reads: they are no exposure unless it is asked for.
 
     Raises
     ------
@@ -99,23 +99,52 @@ def offsets(exposure: Any, X: Any, rows: int, fitted: str | None, features: Sequ
     """
     if exposure is not None and fitted is None:
         raise InvalidInput("this model was fitted without an exposure: leave exposure= out")
-    if exposure is None and (fitted is None or fitted.startswith(OFFSET)):
-        return 0.0
-    named = column_names(X) if is_table(X) or isinstance(X, Reader) else []
     if exposure is None:
-        if fitted not in named or fitted in features:
+        if fitted is None or fitted.startswith(OFFSET) or fitted in features or fitted not in _names(X):
             return 0.0
         exposure = fitted
+    return log_exposure(exposures_of(exposure, X, rows))
+
+
+def exposures_of(exposure: Any, X: Any, rows: int) -> Vector:
+    """Exposures of rows to predict for, of shape (m,), given as numbers or by the name of their column in the table X.
+
+    Raises
+    ------
+    InvalidInput
+        For a column that X does not have, another number than rows, or a type that holds no numbers.
+    """
     if isinstance(exposure, str):
-        if exposure not in named:
+        if exposure not in _names(X):
             raise InvalidInput(f"no column {exposure!r} in the rows to predict for: give an exposure for each row")
-        table = read_columns(X, (exposure,))
-        check_exposure_column(X.schema if isinstance(X, Reader) else table.schema, exposure, None)
-        return log_exposure(to_numbers(table[exposure]))
+        return exposure_column(X, exposure)
     values = numbers(exposure, "exposure")
     if len(values) != rows:
         raise InvalidInput(f"X has {rows} rows, exposure has {len(values)}")
-    return log_exposure(values)
+    return values
+
+
+def exposure_column(X: Any, name: str) -> Vector:
+    """A column of exposures in a table or file, of shape (m,); NaN for a cell that is no number.
+
+    Raises
+    ------
+    InvalidInput
+        For a type that holds neither numbers nor text, such as a date.
+    """
+    table = read_columns(X, (name,))
+    kind = table.schema.field(name).type
+    # Text is read as numbers, as cells of CSV files are: what a fit refuses before the charge costs nothing here.
+    if not readable(kind):
+        raise InvalidInput(
+            f"exposure {name!r} is of type {kind}: exposures are positive numbers, choose another column or cast it"
+        )
+    return to_numbers(table[name])
+
+
+def _names(X: Any) -> list[str]:
+    """The columns of a table or file; an array has none."""
+    return column_names(X) if is_table(X) or isinstance(X, Reader) else []
 
 
 def log_exposure(exposure: Vector) -> Vector:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from dpregress.coordinates import Matrix, Vector
 from dpregress.display import shown
@@ -18,7 +19,7 @@ from dpregress.inputs.response import check_exposure_column, check_number, check
 from dpregress.inputs.tables import encoded, held, numbers
 from dpregress.public import Categorical, PublicMoments, Schema
 from dpregress.rows import Encoder, FormulaEncoder, Source, TableSource
-from dpregress.rows.design.encoder import is_text, to_numbers
+from dpregress.rows.design.encoder import is_text, to_numbers, undictionaried
 from dpregress.rows.readers.base import Reader
 from dpregress.rows.readers.files import is_table, read, read_files, to_table
 
@@ -147,7 +148,7 @@ def _check_labels(codes: Vector, column: pa.ChunkedArray, classes: Sequence[str]
     If public rows hold every class, others are codes for missing responses.
     """
     there = np.isfinite(codes)
-    others = ~np.asarray(pc.is_null(column, nan_is_null=True)) & ~there
+    others = ~_left_empty(column) & ~there
     absent = [name for place, name in enumerate(classes) if not (codes == place).any()]
     if absent and others.any():
         none = f"none {absent[0]}" if there.any() else "none one of these"
@@ -155,6 +156,15 @@ def _check_labels(codes: Vector, column: pa.ChunkedArray, classes: Sequence[str]
             f"rows of {where} hold other responses than the classes {', '.join(classes[:12])}, and {none}: name the "
             "classes that they hold (classes=), or empty these cells"
         )
+
+
+def _left_empty(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Cells without a value: null, NaN, and the blank text of data frames, which in files is null already."""
+    column = undictionaried(column)
+    if is_text(column.type):
+        blank = pc.match_substring_regex(pc.cast(column, pa.large_binary()), r"^\s*$")
+        return np.asarray(pc.fill_null(blank, True))
+    return np.asarray(pc.is_null(column, nan_is_null=True))
 
 
 def check_public_exposure(public: Any, names: Sequence[str], exposure: str | None) -> None:

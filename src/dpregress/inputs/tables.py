@@ -179,6 +179,14 @@ def held(X: Any) -> Any:
     return X
 
 
+def read_once(X: Any) -> Any:
+    """Rows to predict for, of which several columns are read in turn: a stream or query as a table in memory.
+
+    A stream would have no rows the second time, and a query may give them in another order.
+    """
+    return to_table(X) if is_table(X) and not in_memory(X) else X
+
+
 def training_table(
     source: Any,
     target: str,
