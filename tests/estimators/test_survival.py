@@ -57,6 +57,24 @@ def without_noise(x: np.ndarray, event: np.ndarray, time: np.ndarray, public: Pu
         return DPSurvival(GDP(1e20), cuts=CUTS, public=public, **more).fit(x, event, time=time)
 
 
+@pytest.mark.parametrize("mu", [0.03, 0.1])
+def test_what_noise_hides_is_not_identified(mu: float, seed: int) -> None:
+    """Bounds of 25 deviations: where slopes of -.5 and .6 are hidden, no interval says that they are about 0.
+
+    Of eight fits, intervals of 99.9999% that miss are at most one: they miss at 1e-6 each where errors are right.
+    """
+    schema, missed = Schema({"x0": Numeric(-25, 25), "x1": Numeric(-50, 50)}), 0
+    for draw in range(8):
+        rng = np.random.default_rng([seed, draw])
+        x, event, time = people(rng, 4_000)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = DPSurvival(GDP(mu), cuts=CUTS, schema=schema, random_state=rng).fit(x, event, time=time)
+        ends = model.conf_int(level=1 - 1e-6)[1:]
+        missed += int(((ends[:, 0] > SLOPES) | (SLOPES > ends[:, 1])).any())
+    assert missed <= 1
+
+
 def test_limit_is_statsmodels(seed: int) -> None:
     """Coefficients, hazards and standard errors of the Poisson fit to exploded rows. Deterministic."""
     rng = np.random.default_rng(seed)
