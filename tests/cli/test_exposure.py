@@ -98,7 +98,10 @@ def test_links(folder: Path, capsys: pytest.CaptureFixture[str], target: str, fa
         (("--family", "poisson", "--exposure", "ages"), "no column 'ages'"),
         (("--family", "poisson", "--exposure", "claims"), "is the target"),
         (("--family", "poisson", "--exposure", "age", "--features", "age"), "among the features"),
-        (("--family", "poisson", "--exposure", "years", "--public", "bare.csv"), "no exposure 'years' beside the target"),
+        (
+            ("--family", "poisson", "--exposure", "years", "--public", "bare.csv"),
+            "no exposure 'years' beside the target",
+        ),
     ],
 )
 def test_refusals(folder: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], words: str) -> None:

@@ -172,6 +172,28 @@ def test_ratios_are_of_slopes_under_log_and_logit(models: dict[str, Any]) -> Non
             models[name].ratios()
 
 
+def test_ratios_of_classes_are_against_a_base(models: dict[str, Any]) -> None:
+    """As with statsmodels' MNLogit: differences of two classes' coefficients, with the errors that t_test has."""
+    model = models["multinomial"]
+    table = model.ratio_table(base="b")
+    frame = table.to_frame()
+    features = model.coefficients_.features
+    assert tuple(frame.index) == tuple(f"{name}: {one}" for name in ("a", "c") for one in features)
+    assert frame.columns[0] == "odds against b"
+    for name in ("a", "c"):
+        test = model.t_test(f"`{name}: dose` - `b: dose` = 0")
+        expected = np.exp([test.effect[0], *test.conf_int()[0]])
+        np.testing.assert_allclose(frame.loc[f"{name}: dose"], expected)
+    np.testing.assert_allclose(
+        1 / model.ratios(base="a")[: len(features), 0], model.ratios(base="b")[: len(features), 0]
+    )
+    for base in ("d", None, 1):
+        with pytest.raises(InvalidInput, match="one of a, b, c"):
+            model.ratios(base=base)
+    with pytest.raises(InvalidInput, match="leave it out"):
+        models["logistic"].ratios(base="no")
+
+
 def test_ratios_have_names_in_their_table(models: dict[str, Any]) -> None:
     for name, ratio in (("logistic", "odds ratio"), ("poisson", "rate ratio")):
         model = models[name]

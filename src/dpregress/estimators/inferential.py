@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpregress.coordinates import Matrix, Vector
-from dpregress.display import plain
+from dpregress.display import plain, some_and_more
 from dpregress.errors import InvalidInput, NotAvailable, check_choice, one_line
 from dpregress.estimators.fit_statistics import FitStatistics
 from dpregress.estimators.summary import SummaryNotes, ratio_table_of, summary_of
@@ -45,6 +45,7 @@ from dpregress.public import Schema
 from dpregress.releases.estimates import INTERCEPT
 from dpregress.reports.page import ratio_name
 from dpregress.reports.summary import Summary, SummaryTable
+from dpregress.rows.design.encoder import text_of
 
 #: Intervals by the names of other libraries.
 _INTERVALS = {"confidence": "mean", "obs": "prediction"}
@@ -127,46 +128,50 @@ class InferenceMixin(FitStatistics):
         """
         return intervals(self._known(), checked_level(level, alpha, significance))
 
-    def ratios(self, *, level: float | None = None, alpha: float | None = None) -> Matrix:
+    def ratios(self, *, base: Any = None, level: float | None = None, alpha: float | None = None) -> Matrix:
         """Odds ratios (logit link), rate ratios (log link) or hazard ratios, with intervals, of shape (d, 3).
 
-        The columns are ``exp(b)`` and the ends of its interval; rows are in the order of ``coefficients_.features``.
+        The columns are ``exp(b)`` and the ends of its interval; rows are in the order of ``coefficients_.features``. Of
+        K classes they are ratios of the odds of each other class against ``base``, of shape ((K - 1) d, 3), one class
+        after the other.
 
         Parameters
         ----------
+        base : str or number, optional
+            The class that the others are compared with, of more than two.
         level, alpha
             As in :meth:`conf_int`.
 
         Raises
         ------
         InvalidInput
-            For other links, and for more than two classes, whose coefficients have no base class.
+            For other links, and for more than two classes without a base.
         """
         found, response = self._known(), self.response_model
-        if response.family == MULTINOMIAL:
-            raise InvalidInput("coefficients of several classes have no base class: compare two of them by t_test")
         if response.link not in _RATIO_LINKS:
             raise InvalidInput(f"ratios go with the links logit and log, and the link of this model is {response.link}")
-        slopes = [name != INTERCEPT for name in found.names]
-        ends = intervals(found, checked_level(level, alpha))
+        slopes = self._slopes_against(base).values()
+        effects = t_tests(found, np.array(list(slopes)).reshape(-1, len(found.names)))
+        ends = effects.conf_int(level=checked_level(level, alpha))
         with np.errstate(over="ignore"):
-            return np.asarray(np.exp(np.column_stack([found.estimate, ends])[slopes]))
+            return np.asarray(np.exp(np.column_stack([effects.effect, ends])))
 
-    def ratio_table(self, *, level: float | None = None, alpha: float | None = None) -> SummaryTable:
+    def ratio_table(self, *, base: Any = None, level: float | None = None, alpha: float | None = None) -> SummaryTable:
         """:meth:`ratios` with the names of their features: to print, and as a data frame by ``to_frame``.
 
         Parameters
         ----------
-        level, alpha
-            As in :meth:`conf_int`.
+        base, level, alpha
+            As in :meth:`ratios`.
 
         Raises
         ------
         InvalidInput
             As :meth:`ratios`.
         """
-        reached = checked_level(level, alpha)
-        return ratio_table_of(self._known(), self.ratios(level=reached), ratio_name(self.response_model), reached)
+        reached, names = checked_level(level, alpha), tuple(self._slopes_against(base))
+        name = ratio_name(self.response_model) if base is None else f"odds against {base}"
+        return ratio_table_of(names, self.ratios(base=base, level=reached), name, reached)
 
     # ------------------------------------------------------------- hypotheses
 
@@ -279,6 +284,21 @@ class InferenceMixin(FitStatistics):
         )
 
     # ------------------------------------------------------------- what models say of themselves
+
+    def _slopes_against(self, base: Any) -> dict[str, Vector]:
+        """The combination of coefficients that each slope is, by its name; of several classes against a base."""
+        names, response = self._known().names, self.response_model
+        one = dict(zip(names, np.eye(len(names)), strict=True))
+        if response.family != MULTINOMIAL:
+            if base is not None:
+                raise InvalidInput("base= is a class of more than two: leave it out")
+            return {name: row for name, row in one.items() if name != INTERCEPT}
+        features, classes, text = self.coefficients_.features, response.classes, text_of(base)
+        if text not in classes:
+            offered = some_and_more(classes)
+            raise InvalidInput(f"coefficients of several classes have no base class: give base=, one of {offered}")
+        others = [name for name in classes if name != text]
+        return {f"{c}: {f}": one[f"{c}: {f}"] - one[f"{text}: {f}"] for c in others for f in features}
 
     def _model_name(self) -> str:
         return type(self).__name__

@@ -14,7 +14,6 @@ from dpregress.coordinates import Domain, Matrix
 from dpregress.display import some_and_more
 from dpregress.inference import interval_ends, intervals, p_values, ratio_of, standard_errors, t_ratios
 from dpregress.releases import ClassCoefficients, Coefficients, Estimates
-from dpregress.releases.estimates import INTERCEPT
 from dpregress.releases.model_files import ResponseModel
 from dpregress.reports.summary import Summary, SummaryTable, unidentified_note
 
@@ -150,11 +149,9 @@ def estimate_tables(
     return tuple(tables)
 
 
-def ratio_table_of(estimates: Estimates, ratios: Matrix, name: str, level: float) -> SummaryTable:
+def ratio_table_of(names: tuple[str, ...], ratios: Matrix, name: str, level: float) -> SummaryTable:
     """Ratios of the slopes with their ends, of shape (d, 3), under the name that readers know."""
-    slopes = [place for place, one in enumerate(estimates.names) if one != INTERCEPT]
-    names = tuple(estimates.names[place] for place in slopes)
-    rows, known = tuple(map(tuple, ratios.tolist())), tuple(estimates.identified[slopes].tolist())
+    rows, known = tuple(map(tuple, ratios.tolist())), tuple(bool(one) for one in ~np.isnan(ratios).any(axis=1))
     return SummaryTable("", (name or "ratio", *interval_ends(level)), names, rows, known)
 
 
