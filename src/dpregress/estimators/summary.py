@@ -151,7 +151,8 @@ def estimate_tables(
 
 def ratio_table_of(names: tuple[str, ...], ratios: Matrix, name: str, level: float) -> SummaryTable:
     """Ratios of the slopes with their ends, of shape (d, 3), under the name that readers know."""
-    rows, known = tuple(map(tuple, ratios.tolist())), tuple(bool(one) for one in ~np.isnan(ratios).any(axis=1))
+    rows = tuple(map(tuple, ratios.tolist()))
+    known = tuple(not any(map(math.isnan, row)) for row in rows)
     return SummaryTable("", (name or "ratio", *interval_ends(level)), names, rows, known)
 
 
