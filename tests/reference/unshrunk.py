@@ -50,7 +50,8 @@ T is a 25th of the mean of u u'. It is scaled by what |v - t|^2 / p is next to t
 lie beyond K, by what it is next to l / 25 (``beyond_share``), but to a fifth at least of what does if they do not
 grow. Residuals grow with rows (``growing``):
 
-    r <- r max(1, |x| / (2 sqrt(mean |x|^2)))^2, with |x| at most the length that one row in a thousand exceeds
+    r <- r max(1, |x| / (2 sqrt(mean |x|^2)))^2, with |x| at most the length that one row in a thousand exceeds (where
+    all features are numbers)
     l = mean |u min(1, K/|u|)|^2 / p,   L = mean e e',  e = u - u min(1, K/|u|)
 
 Where rows are far out or the model is wrong a second remainder is released, at a wider bound K_W (``followed``). With a

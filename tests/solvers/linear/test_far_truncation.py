@@ -7,14 +7,14 @@ import numpy as np
 from dpregress.public import Numeric, PublicMoments, Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.public.whitening import start
-from dpregress.solvers.linear.far_truncation import LinearTruncation
+from dpregress.solvers.linear.far_truncation import LinearTruncation, number_directions
 from dpregress.solvers.shared.magnitudes import Magnitudes
 from dpregress.solvers.shared.surrogate import surrogate_rows
 
 SIZES, CLIP, RADIUS = np.array([0.5, 1.0, 3.0]), 4.0, 3.0
 
 
-def truncation(x: np.ndarray) -> LinearTruncation:
+def truncation(x: np.ndarray, numbers: tuple[bool, bool] = (True, True)) -> LinearTruncation:
     schema = Schema({"a": Numeric(-60, 60), "b": Numeric(-60, 60)})
     public = PublicMoments.from_rows(x, names=("a", "b"))
     first = start(("a", "b"), intercept=False, public=public, schema=schema, row_bound=None)
@@ -24,7 +24,10 @@ def truncation(x: np.ndarray) -> LinearTruncation:
     weights = np.minimum(1, RADIUS / np.linalg.norm(rows, axis=1))
     gram = (rows * weights[:, None] ** 2).T @ rows / len(rows)
     return LinearTruncation(
-        surrogate_rows(space, facts.public, gram, schema), Magnitudes(SIZES, np.full(3, 1 / 3)), CLIP
+        surrogate_rows(space, facts.public, gram, schema),
+        Magnitudes(SIZES, np.full(3, 1 / 3)),
+        CLIP,
+        numeric=number_directions(space, numbers),
     )
 
 
@@ -32,6 +35,14 @@ def test_rows_of_ordinary_lengths_are_as_before(seed: int) -> None:
     """No row of a square is longer than 1.7 root mean squares."""
     taken = truncation(np.random.default_rng(seed).uniform(-1, 1, size=(400, 2)))
     np.testing.assert_allclose(taken.doubted.lost(0.1), taken.lost(0.1))
+
+
+def test_along_indicators_nothing_bends(seed: int) -> None:
+    """The rows of a rare level are far out, and as far as those of a number that is."""
+    x = np.random.default_rng(seed).uniform(-1, 1, size=(400, 2))
+    x[:, 1] = np.arange(400) < 8
+    np.testing.assert_allclose(truncation(x, (True, False)).doubted.lost(0.1), truncation(x).lost(0.1))
+    assert np.trace(truncation(x).doubted.lost(0.1)) > 4 * np.trace(truncation(x).lost(0.1))
 
 
 def test_far_rows_are_doubted_and_a_bound_shows_a_part_of_what_they_lose(seed: int) -> None:

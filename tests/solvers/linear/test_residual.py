@@ -352,7 +352,9 @@ def test_the_clip_of_clear_sizes_covers_them_where_noise_is_small() -> None:
     sizes = Sizes.of_histogram(histogram([400.0, 400.0, 200.0, 0.0, 0.0, 0.0], 1.0), 32.0)
     assert not sizes.blind
     space = WhitenedSpace(NAMES, np.eye(3), 2.0, np.zeros(3))
-    scores = Scores(space, MixedGram.of(np.eye(3), 0.0, 1e-9), SurrogateRows(np.eye(3), np.ones(3), np.zeros((3, 3))))
+    scores = Scores(
+        space, MixedGram.of(np.eye(3), 0.0, 1e-9), SurrogateRows(np.eye(3), np.ones(3), np.zeros((3, 3))), np.eye(3)
+    )
     assert scores.best_clip(sizes.levels, 1e-9, 1e-9) >= 8
     assert scores.best_clip(sizes.levels, 10.0, 1e-9) <= 6
     assert sizes.levels.above(1e9) == 0
@@ -498,7 +500,7 @@ def test_a_noisy_gram_matrix_is_not_enough_where_noise_drowns_the_scores(mu: flo
 def test_clips_bias_a_mean_as_far_as_scores_moved_it() -> None:
     """Labels tell a mean without clips: where scores added nothing to them, nor did their clip."""
     space, known = WhitenedSpace(NAMES, np.eye(4), 2.0, np.zeros(3), intercept=True), np.eye(4)
-    scores = Scores(space, MixedGram.of(known, 0.0, 0.0), SurrogateRows(known, np.ones(4), np.zeros((4, 4))))
+    scores = Scores(space, MixedGram.of(known, 0.0, 0.0), SurrogateRows(known, np.ones(4), np.zeros((4, 4))), np.eye(4))
     final = FinalScore(scores, np.zeros(4), np.zeros(4), 1.0, Magnitudes(np.ones(1), np.ones(1)), 10.0, 1.0)
     row = np.array([[1.0, 0.0, 0.0, 0.0]])
     equation = MeanEquation(

@@ -41,7 +41,7 @@ def case(seed: int) -> Case:
     space = WhitenedSpace(tuple("abc"), np.eye(ORDER), 2.2, np.zeros(ORDER))
     mixed = MixedGram(second + unseen, 1e-6, 1e-3, 1e-3)
     levels = Magnitudes(np.exp(rng.normal(size=12)), rng.dirichlet(np.ones(12)), MOST)
-    scores = WholeScores(space, mixed, SurrogateRows(weighted, weights, unseen))
+    scores = WholeScores(space, mixed, SurrogateRows(weighted, weights, unseen), np.eye(space.order))
     return Case(scores, levels, second + unseen, rows, weights)
 
 

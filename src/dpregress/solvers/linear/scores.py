@@ -24,7 +24,7 @@ from dpregress.coordinates import Matrix, Vector, WhitenedSpace
 from dpregress.models import GaussianFamily
 from dpregress.public.facts import PublicFacts
 from dpregress.queries import Ask, ClippedGradient, ClippedScore
-from dpregress.solvers.linear.far_truncation import LinearTruncation
+from dpregress.solvers.linear.far_truncation import LinearTruncation, number_directions
 from dpregress.solvers.linear.residual_plan import CLEAR, NOT_CLEAR
 from dpregress.solvers.shared.explained import Evidence
 from dpregress.solvers.shared.gram import MixedGram
@@ -100,11 +100,14 @@ class Scores:
         The second moment of shortened rows.
     rows : SurrogateRows
         With that second moment.
+    numeric : ndarray of shape (p, k)
+        An orthonormal basis of the directions of numbers.
     """
 
     space: WhitenedSpace
     mixed: MixedGram
     rows: SurrogateRows
+    numeric: Matrix
     #: Whether they are gradients of whole rows.
     whole: ClassVar[bool] = False
 
@@ -194,7 +197,7 @@ class Scores:
 
     def truncation(self, levels: Magnitudes, clip: float) -> LinearTruncation:
         """What weights and a clip take from the scores of surrogate rows."""
-        return LinearTruncation(self.rows, levels.seen, clip)
+        return LinearTruncation(self.rows, levels.seen, clip, numeric=self.numeric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +272,8 @@ class WholeScores(Scores):
         return float(np.mean([levels.cut(bound) for bound in most.tolist()]))
 
     def truncation(self, levels: Magnitudes, clip: float) -> LinearTruncation:
-        return LinearTruncation(self.rows, levels.seen, self._most(clip) * self._longer, self._longer)
+        most = self._most(clip) * self._longer
+        return LinearTruncation(self.rows, levels.seen, most, self._longer, numeric=self.numeric)
 
 
 def linear_scores(
@@ -284,4 +288,4 @@ def linear_scores(
     known = alike and space.order > space.intercept and shows_lengths(facts.public, space.order)
     noisy = mixed.noise > (CLEAR if clear else NOT_CLEAR)
     whole = known and not noisy and rows.complete(_MISSED * space.radius**2, mixed.floor)
-    return (WholeScores if whole else Scores)(space, mixed, rows)
+    return (WholeScores if whole else Scores)(space, mixed, rows, number_directions(space, facts.numbers))
