@@ -60,7 +60,9 @@ def test_a_summary_names_the_ranges_of_numbers(tmp_path: Path) -> None:
     wide = Schema({**SCHEMA.columns, "age": Numeric(0, 5000), "cost": Numeric(0, 1e6)})
     model = MarginalsRegression(LARGE, schema=wide, bins=16, random_state=0).fit_table(people(0), "cost", FEATURES)
     last = str(model.summary()).splitlines()[-1]
-    assert last.startswith("Values beyond these ranges count as their ends: age ")
+    assert last.startswith(
+        "Coefficients are those of numbers within these ranges, beyond which they count as the ends: age "
+    )
     assert "weight" not in last
     assert "cost" in last
     model.save(tmp_path)

@@ -86,7 +86,7 @@ def test_public_tables_ranges_shuffled_messages_and_parties(tmp_path: Path) -> N
     for model, words in (
         (linear, "Public table: 300 rows, condition number"),
         (users, "If shuffled: epsilon"),
-        (coded, "Values beyond these ranges count as their ends"),
+        (coded, "Coefficients are those of numbers within these ranges"),
         (parties, "Each of 2 parties promises this for its own columns."),
         (parties, "For a person over all parties, nominally: mu"),
         (released, "DPLinearRegression of y"),

@@ -63,7 +63,9 @@ def test_values_beyond_ranges_count_as_their_ends(tmp_path: Path, seed: int) -> 
     model.save(tmp_path / "model")
     saved = dpregress.load(tmp_path / "model")
     np.testing.assert_array_equal(saved.predict(rows), model.predict(ends))
-    assert f"count as their ends: u {lower[0]:.4g} to {upper[0]:.4g}, v " in str(model.summary()).replace("\n", " ")
+    assert f"beyond which they count as the ends: u {lower[0]:.4g} to {upper[0]:.4g}, v " in str(
+        model.summary()
+    ).replace("\n", " ")
     low, high = model.coefficients_.reach
     assert low <= model.predict(rows).min() <= model.predict(rows).max() <= high
 
