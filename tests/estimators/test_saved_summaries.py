@@ -126,7 +126,7 @@ def test_files_of_earlier_versions_have_no_name_of_the_model(tmp_path: Path) -> 
     path.write_text(json.dumps({key: value for key, value in record.items() if key != "summary"}))
     text = str(dpregress.load(path).summary())
     assert text.startswith("saved model of y")
-    assert "Values beyond these ranges" in text
+    assert "numbers within these ranges" in text
 
 
 @pytest.mark.parametrize(

@@ -178,4 +178,5 @@ def ranges_note(ranges: Iterable[tuple[str, float, float]]) -> list[str]:
     told = [f"{name} {lower:.4g} to {upper:.4g}" for name, lower, upper in ranges if math.isfinite(lower)]
     more = f", .. ({len(told)} in all)" if len(told) > _NAMED_RANGES else ""
     named = ", ".join(told[:_NAMED_RANGES])
-    return [f"Coefficients are those of numbers within these ranges, beyond which they count as the ends: {named}{more}."] if told else []
+    said = "Coefficients are those of numbers within these ranges, beyond which they count as the ends"
+    return [f"{said}: {named}{more}."] if told else []
