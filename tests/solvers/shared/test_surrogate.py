@@ -123,3 +123,17 @@ def test_likely_rows_have_informations_closer_to_those_of_indicators(seed: int) 
         ratio = np.linalg.eigvals(np.linalg.solve(exact, rows.information(BinomialFamily, coef))).real
         found.append(float(np.abs(np.log(ratio)).max()))
     assert found[0] < 0.2 < 0.4 < found[1]
+
+
+def test_means_at_their_ends_tell_nothing_and_shorten_steps(seed: int) -> None:
+    """A third of the predictors are beyond 30, the range of a logit: what they tell is nothing, not the usual."""
+    x = np.random.default_rng(seed).normal(size=(3_000, 2))
+    rows = surrogate_rows(
+        from_public(PublicMoments.from_rows(x), intercept=False), PublicMoments.from_rows(x), np.eye(2)
+    )
+    steep = np.array([20.0, 0.0])
+    weights = BinomialFamily.information(rows.predictor(steep))
+    assert 0.2 < np.mean(np.abs(rows.predictor(steep)) > 30) < 0.4
+    exact = (rows.x * weights[:, None]).T @ rows.x / len(x)
+    np.testing.assert_allclose(rows.information(BinomialFamily, steep, sure=True), exact, atol=1e-9)
+    assert rows.information(BinomialFamily, steep)[0, 0] > 20 * exact[0, 0]  # so that a step too far is no longer one
