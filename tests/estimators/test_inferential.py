@@ -26,6 +26,7 @@ from dpregress import (
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
+    DPRidge,
     LocalGLM,
     MarginalsRegression,
     MemoryLedger,
@@ -351,6 +352,13 @@ def test_the_summary_is_as_statisticians_know_it(models: dict[str, Any]) -> None
         assert words in text
     assert max(map(len, lines)) <= 100
     assert lines[-1].startswith(f"n = {N}; mu = 1 for replace-one neighbours")
+
+
+def test_a_summary_tells_which_coefficients_have_the_penalty() -> None:
+    x = RNG.normal(size=(1_000, 2))
+    said = "The penalty (alpha = 250) is part of coef_"
+    fits = [DPRidge(GDP(1.0), alpha=alpha, row_bound=4.0).fit(x, x[:, 0]) for alpha in (0.0, 250.0)]
+    assert [said in str(model.summary()) for model in fits] == [False, True]
 
 
 def test_several_classes_have_a_table_each(models: dict[str, Any]) -> None:

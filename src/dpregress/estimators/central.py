@@ -125,7 +125,7 @@ class CentralModel(PrivateLinearModel):
     def _notes(self) -> SummaryNotes:
         """What coefficients have a penalty, and what the released moments tell of the public rows."""
         penalty = getattr(self, "alpha", 0.0)
-        penalised = ("The penalty (alpha) is part of coef_, which predicts, and not of coef.",)
+        penalised = (f"The penalty (alpha = {penalty:g}) is part of coef_, which predicts, and not of coef.",)
         suited = () if self.suitability_ is None else self.suitability_.sentences()
         return SummaryNotes((*(penalised if penalty and self.estimates_ is not None else ()), *suited))
 
