@@ -24,11 +24,21 @@ def checked_cuts(cuts: object) -> tuple[float, ...]:
     ------
     InvalidInput
     """
+    if cuts is None:
+        raise InvalidInput(
+            "give cuts=, the ends of the pieces, of which the last is the end of the follow-up, such as "
+            "cuts=(30, 90, 365)"
+        )
     try:
         ends = tuple(float(cut) for cut in (cuts if isinstance(cuts, Sequence | np.ndarray) else ()))
     except (TypeError, ValueError, OverflowError):
         ends = ()
-    if not 1 <= len(ends) <= _MOST_PIECES or not (np.diff([0.0, *ends]) > 0).all() or not np.isfinite(ends).all():
+    if 1 <= len(ends) <= _MOST_PIECES and np.isfinite(ends).all() and not (np.diff([0.0, *ends]) > 0).all():
+        # not the values: a private column may have been given by mistake
+        place = int(np.argmin(np.diff([0.0, *ends]) > 0)) + 1
+        than = "must be above 0" if place == 1 else "does not exceed the one before: sort them, as (30, 90, 365)"
+        raise InvalidInput(f"cuts= must be positive and increase, and number {place} {than}")
+    if not 1 <= len(ends) <= _MOST_PIECES or not np.isfinite(ends).all():
         raise InvalidInput(
             "cuts= takes the ends of the pieces, increasing and positive, the last one the end of the follow-up, such "
             f"as (30, 90, 365), not {one_line(cuts)}"

@@ -64,9 +64,17 @@ class ResponseModel:
         return np.asarray(names[chances.argmax(axis=1) if chances.ndim == 2 else (chances > 0.5).astype(int)])
 
     def probability(self, predictor: Vector, time: Vector) -> Vector:
-        """Of a survival model the probability of the event until a time, of shape (m,); NaN for a time below 0."""
-        hazard = time_in_pieces(np.where(time >= 0, time, np.nan), self.cuts) @ np.exp(self.relative)
-        return np.asarray(-np.expm1(-hazard * np.exp(np.clip(predictor, -700, 700))))
+        """Of a survival model the probability of the event until a time, of shape (m,), as cumulative_hazard."""
+        return np.asarray(-np.expm1(-self.cumulative_hazard(predictor, time)))
+
+    def cumulative_hazard(self, predictor: NDArray[Any], time: Vector) -> NDArray[Any]:
+        """Of a survival model the hazard cumulated until a time; NaN below 0 and beyond the last cut.
+
+        Nobody was observed after the last cut: what holds until then would not be the hazard until later.
+        """
+        followed = (time >= 0) & (time <= self.cuts[-1])
+        hazard = time_in_pieces(np.where(followed, time, np.nan), self.cuts) @ np.exp(self.relative)
+        return np.asarray(hazard * np.exp(np.clip(predictor, -700, 700)))
 
 
 @dataclass(frozen=True)
