@@ -67,6 +67,27 @@ def time_in_pieces(time: Vector, cuts: Sequence[float]) -> Matrix:
     return np.asarray(np.clip(time[:, None], starts, ends) - starts)
 
 
+def baseline(time: Vector, cuts: Sequence[float], logs: Sequence[float]) -> Vector:
+    """The hazard cumulated until each time, of shape (m,); NaN below 0 and beyond the last cut.
+
+    Nobody was observed after the last cut: what is cumulated until then is not the hazard until later.
+
+    Parameters
+    ----------
+    time : ndarray of shape (m,)
+    cuts : sequence of float
+    logs : sequence of float
+        Log hazards of the pieces.
+
+    Examples
+    --------
+    >>> baseline(np.array([0.5, 3.0, 5.0]), (1.0, 3.0), (0.0, 0.0)).tolist()
+    [0.5, 3.0, nan]
+    """
+    followed = (time >= 0) & (time <= cuts[-1])
+    return np.asarray(time_in_pieces(np.where(followed, time, np.nan), cuts) @ np.exp(np.asarray(logs)))
+
+
 def event_in_piece(time: Vector, event: Vector, cuts: Sequence[float]) -> Matrix:
     """1 in the piece of a person's event, of shape (m, K); an event beyond the last cut is not observed.
 
