@@ -69,7 +69,7 @@ class ResponseModel:
 
     def cumulative_hazard(self, predictor: NDArray[Any], time: Vector) -> NDArray[Any]:
         """Of a survival model the hazard cumulated until a time; NaN below 0 and beyond the last cut."""
-        return baseline(time, self.cuts, self.relative) * np.exp(np.clip(predictor, -700, 700))
+        return np.asarray(baseline(time, self.cuts, self.relative) * np.exp(np.clip(predictor, -700, 700)))
 
 
 @dataclass(frozen=True)
