@@ -13,9 +13,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy.stats import binom
+from sklearn.base import clone
 
 import dpregress
-from dpregress import DPSurvival, Numeric, PublicMoments, Schema
+from dpregress import DPRidge, DPSurvival, Numeric, PublicMoments, Schema
 from dpregress.accounting import GDP, MemoryLedger, Relation
 from dpregress.coordinates import Exposure, ResponseScale, WhitenedSpace, svec
 from dpregress.errors import InvalidInput, NotAvailable
@@ -187,7 +188,6 @@ def test_files_and_refusals(seed: int, tmp_path: Path) -> None:
     np.testing.assert_allclose(back.predict(x[:9], exposure=time[:9]), model.predict(x[:9], time=time[:9]))
     np.testing.assert_allclose(back.predict(x[:9]), model.predict(x[:9]))
     np.testing.assert_allclose(back.ratios(), model.ratios())
-    assert "survival, log link" in str(back.summary())
     ledger = MemoryLedger(GDP(1.0))
     for cuts in ((), (1.0, 0.5), (0.0, 1.0), (math.inf,), "1,2", (1.0, "a")):
         with pytest.raises(InvalidInput, match="cuts="):
@@ -220,6 +220,141 @@ def test_saved_models_read_times_and_have_no_intervals(tmp_path: Path) -> None:
             back.predict(x[:9], interval=kind)
 
 
+def fitted(rng: np.random.Generator, n: int = 600) -> tuple[DPSurvival, pd.DataFrame]:
+    """A model of two columns, and its rows with the columns ``died`` and ``days``."""
+    x, event, time = people(rng, n)
+    frame = pd.DataFrame({"x0": x[:, 0], "x1": x[:, 1], "died": event, "days": time})
+    public = PublicMoments.from_rows(x[: n // 2])
+    with patch("dpregress.trust.session.noise_sampler", return_value=Silent()):
+        model = DPSurvival(GDP(1e20), cuts=CUTS, public=public).fit_table(frame, "died", ["x0", "x1"], time="days")
+    return model, frame
+
+
+def test_the_pieces_have_no_default() -> None:
+    """A follow-up that ends at 1 would censor everybody whose times are days."""
+    _, frame = fitted(np.random.default_rng(0))
+    schema, ledger = Schema({"x0": Numeric(-9, 9), "x1": Numeric(-9, 9)}), MemoryLedger(GDP(1.0))
+    model = DPSurvival(GDP(1.0), schema=schema, ledger=ledger)
+    assert clone(model).get_params()["cuts"] is None
+    with pytest.raises(InvalidInput, match=r"give cuts=.*follow-up, such as cuts=\(30, 90, 365\)$"):
+        model.fit_table(frame, "died", ["x0", "x1"], time="days")
+    with pytest.raises(InvalidInput, match="give cuts="):
+        model.fit(frame[["x0", "x1"]], frame["died"], time=frame["days"])
+    assert not ledger.charges
+
+
+def test_curves_are_those_of_saved_models(tmp_path: Path, seed: int) -> None:
+    model, frame = fitted(np.random.default_rng(seed))
+    model.save(tmp_path)
+    back, some, times = dpregress.load(tmp_path), frame[["x0", "x1"]][:7], [0.0, 0.3, 1.5]
+    survival, hazard = model.survival(some, times), model.cumulative_hazard(some, times)
+    assert survival.shape == hazard.shape == (7, 3)
+    np.testing.assert_allclose(survival, np.exp(-hazard))
+    np.testing.assert_array_equal(survival[:, 0], 1)
+    for column, at in enumerate(times):
+        np.testing.assert_allclose(survival[:, column], 1 - model.predict(some, time=np.full(7, at)), atol=1e-15)
+        np.testing.assert_array_equal(model.survival(some, at), survival[:, [column]])
+    ratios = np.exp(some @ model.coef_).to_numpy()[:, None]
+    np.testing.assert_allclose(model.cumulative_hazard(None, times) * ratios, hazard)
+    pieces = time_in_pieces(np.array(times), CUTS) @ np.exp(model.log_hazards_)
+    np.testing.assert_allclose(model.cumulative_hazard(None, times), pieces[None])
+    np.testing.assert_array_equal(back.survival(some, times), survival)
+    np.testing.assert_array_equal(back.cumulative_hazard(some, times), hazard)
+    np.testing.assert_array_equal(back.predict(some, time=1), model.predict(some, time=1))
+    np.testing.assert_array_equal(back.predict(frame[:7], time="days"), back.predict(frame[:7], exposure="days"))
+
+
+def test_nothing_is_said_of_times_beyond_the_follow_up(tmp_path: Path) -> None:
+    model, frame = fitted(np.random.default_rng(0))
+    model.save(tmp_path)
+    some, beyond = frame[["x0", "x1"]][:2], [-1.0, np.nextafter(CUTS[-1], 2), np.nan, np.inf]
+    for each in (model, dpregress.load(tmp_path)):
+        assert np.isnan(each.survival(some, beyond)).all()
+        assert np.isnan(each.cumulative_hazard(some, beyond)).all()
+        assert np.isnan(each.predict(some, time=beyond[:2])).all()
+        assert np.isfinite(each.survival(some, CUTS[-1])).all()
+
+
+def test_times_are_refused_by_name(tmp_path: Path) -> None:
+    model, frame = fitted(np.random.default_rng(0))
+    some = frame[["x0", "x1"]][:3]
+    for act, said in (
+        (lambda: model.survival(some, "days"), r"times= takes a number or several, such as \[30, 90\], not 'days'"),
+        (lambda: model.cumulative_hazard(some, [[1, 2]]), "times should be a 1d array"),
+        (lambda: model.predict(some, time=[1, 2]), "X has 3 rows, time has 2"),
+        (lambda: model.score(some, frame["died"][:3]), "give time="),
+        (lambda: model.score(some, frame["died"], time=frame["days"][:3]), "X has 3 rows, y has 600"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            act()
+    DPRidge(GDP(5.0), row_bound=9.0, schema=Schema({"died": Numeric(0, 1)})).fit(
+        frame[["x0", "x1"]], frame["died"]
+    ).save(tmp_path)
+    other = dpregress.load(tmp_path)
+    for method in (other.survival, other.cumulative_hazard):
+        with pytest.raises(NotAvailable, match="those of survival models, and this one is gaussian: use predict"):
+            method(some, 1)
+    with pytest.raises(InvalidInput, match="leave it out"):
+        other.predict(some, time=1)
+
+
+def test_score_is_the_concordance(seed: int) -> None:
+    """Of all pairs by definition, with equal times and risks, gaps, and what happens after the follow-up."""
+    rng = np.random.default_rng(seed)
+    model, frame = fitted(rng)
+    frame = frame.round({"x0": 0, "x1": 0, "days": 1})[:200]
+    frame.loc[:9, "died"], frame.loc[10:19, "days"] = np.nan, np.nan
+    risk = np.exp(frame[["x0", "x1"]] @ model.coef_)
+    kept = frame[["died", "days"]].notna().all(axis=1) & (frame["days"] > 0)
+    r, d, t = (column[kept].to_numpy() for column in (risk, frame["died"] > 0, frame["days"]))
+    d, t = d & (t <= CUTS[-1]), np.minimum(t, CUTS[-1])
+    right, pairs = 0.0, 0
+    for i, j in np.ndindex(len(t), len(t)):
+        if d[i] and (t[i] < t[j] or (t[i] == t[j] and not d[j])):
+            right += float(r[i] > r[j]) + float(np.isclose(r[i], r[j])) / 2
+            pairs += 1
+    found = model.score(frame[["x0", "x1"]], frame["died"], time=frame["days"])
+    assert found == pytest.approx(right / pairs, abs=1e-3)  # equal rows may differ by a rounding
+    assert found == model.score(frame, frame["died"], time="days")
+    assert 0.55 < found < 0.95
+    assert math.isnan(model.score(frame[:1], frame["died"][:1], time="days"))
+
+
+def test_the_response_of_other_formulas_and_pieces_out_of_order() -> None:
+    _, frame = fitted(np.random.default_rng(0))
+    model = DPSurvival.from_formula("Surv(days, died) ~ x0", privacy=GDP(1.0), cuts=CUTS)
+    for how in ({}, {"time": "days"}):
+        with pytest.raises(InvalidInput, match=r'write "died ~ \.\.", and give time="days"'):
+            model.fit_table(frame, **how)
+    for cuts, said in (((30, 10), "number 2 does not exceed the one before"), ((0, 10), "number 1 must be above 0")):
+        with pytest.raises(InvalidInput, match=f"cuts= must be positive and increase, and {said}"):
+            checked_cuts(cuts)
+
+
+def test_hidden_hazards_have_no_errors(seed: int) -> None:
+    """As coefficients that are not identified have none; pieces that are known have theirs."""
+    rng = np.random.default_rng(seed)
+    x, event, time = people(rng, 4_000)
+    schema = Schema({"x0": Numeric(-25, 25), "x1": Numeric(-50, 50)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        hidden = DPSurvival(GDP(0.03), cuts=CUTS, schema=schema, random_state=rng).fit(x, event, time=time)
+    assert np.isnan(hidden.log_hazard_errors_).all()
+    known = without_noise(x, event, time, PublicMoments.from_rows(x[:300]))
+    assert (known.log_hazard_errors_ > 0).all()
+
+
+def test_the_summary_says_what_the_follow_up_was(tmp_path: Path) -> None:
+    model, frame = fitted(np.random.default_rng(0))
+    model.save(tmp_path)
+    for each in (model, dpregress.load(tmp_path)):
+        facts = dict(each.summary().facts)
+        assert facts["Family"] == "survival, log link"
+        assert facts["Time"] == "days, followed up to 1.5; pieces end at 0.25, 0.5, 1, 1.5"
+    model.fit(frame[["x0", "x1"]], frame["died"], time=frame["days"].to_numpy())
+    assert dict(model.summary().facts)["Time"].startswith("followed up to 1.5")
+
+
 def test_survival_of_a_stream() -> None:
     x, event, time = people(np.random.default_rng(0), 600)
     table = pa.table({"x0": x[:, 0], "x1": x[:, 1]})
@@ -247,7 +382,8 @@ def test_command_and_formula(seed: int, tmp_path: Path, capsys: pytest.CaptureFi
     done = run(capsys, "predict", tmp_path / "m", tmp_path / "people.csv", "--out", tmp_path / "p.csv")
     assert done.code == 0, done.err
     chances = pd.read_csv(tmp_path / "p.csv")["died"]
-    assert chances.between(0, 1).all()
+    assert chances[time <= CUTS[-1]].between(0, 1).all()
+    assert chances[time > CUTS[-1]].isna().all()
     wrong = ["--family", "survival", "--time", "days", "--cuts", "x"]
     for given in (wrong[:2], wrong[2:4], wrong, [*wrong[:5], "1,2", "--no-intercept"]):
         done = run(

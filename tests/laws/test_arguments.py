@@ -109,6 +109,11 @@ def is_named(name: str, value: Any) -> bool:
 USUAL: dict[str, Any] = {"privacy": ApproxDP(2.0, 1e-6), "schema": SCHEMA, "random_state": 0}
 
 
+def usual_of(kind: type[Any]) -> dict[str, Any]:
+    """The same with what only this estimator needs."""
+    return {**USUAL, "cuts": (0.5, 2.0)} if kind is dpregress.DPSurvival else USUAL
+
+
 def given_to(kind: type[Any], method: str) -> dict[str, Any]:
     """Arguments with which a method works."""
     parties = {"one": X[["a"]], "other": TABLE[["b", "y"]]}
@@ -122,6 +127,8 @@ def given_to(kind: type[Any], method: str) -> dict[str, Any]:
         "fit_table": table,
         "predict": {"X": parties if vertical else X},
         "predict_proba": {"X": X},
+        "survival": {"X": X, "times": [0.5, 1.0]},
+        "cumulative_hazard": {"X": X, "times": [0.5, 1.0]},
         "decision_function": {"X": X},
         "diagnose": {"X": X, "y": Y, "privacy": GDP(0.5), "random_state": 0},
         "t_test": {"spec": "a = 0"},
@@ -137,7 +144,7 @@ def given_to(kind: type[Any], method: str) -> dict[str, Any]:
 def fitted(kind: type[Any]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return kind(**USUAL).fit(**given_to(kind, "fit"))
+        return kind(**usual_of(kind)).fit(**given_to(kind, "fit"))
 
 
 KINDS = [getattr(estimators, name) for name in estimators.__all__]
@@ -148,7 +155,7 @@ KINDS = [getattr(estimators, name) for name in estimators.__all__]
 def test_no_parameter_of_an_estimator_shows_cells(kind: type[Any], form: str) -> None:
     found = []
     for name in parameters_of(kind):
-        given = {**USUAL, name: PRIVATE[form]}
+        given = {**usual_of(kind), name: PRIVATE[form]}
         for act in (
             lambda given=given: kind(**given).fit(**given_to(kind, "fit")),
             lambda given=given: kind(**given).fit_table(**given_to(kind, "fit_table")),
@@ -166,7 +173,7 @@ def test_no_argument_of_a_method_shows_cells(kind: type[Any], form: str) -> None
         if name.startswith(("_", "set_")) or name in SKIPPED:
             continue
         usual, value = given_to(kind, name), PRIVATE[form]
-        bound = getattr(kind(**USUAL) if name.startswith("fit") else model, name)
+        bound = getattr(kind(**usual_of(kind)) if name.startswith("fit") else model, name)
         found += leaks(name, bound, usual, value)
         first = next(parameters_of(bound), "")
         found += [name] if not is_named(first, value) and CELL in said_by(partial(bound, value)) else []

@@ -16,12 +16,13 @@ from dpregress.accounting import Event, Ledger, PrivacyStatement
 from dpregress.coordinates import Domain, Matrix, Vector
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, one_line
+from dpregress.estimators.curves import SurvivalCurves, times_of
 from dpregress.estimators.diagnosable import Diagnosed, diagnose_model, one_predictor
-from dpregress.estimators.inferential import InferenceMixin, terms_of
+from dpregress.estimators.inferential import terms_of
 from dpregress.estimators.summary import SummaryNotes, narrowed_ranges, ranges_note, ranges_of
 from dpregress.inference import Diagnosis, IntervalKind
 from dpregress.inputs.coded import coded_design
-from dpregress.inputs.exposure import OFFSET, exposure_column, exposures_of, log_exposure, offsets
+from dpregress.inputs.exposure import OFFSET, exposure_column, log_exposure, offsets
 from dpregress.inputs.formula import names_files, read_columns
 from dpregress.inputs.tables import design, feeds, opened_table, read_once
 from dpregress.models import MULTINOMIAL, family_of
@@ -52,8 +53,10 @@ __all__ = ["SavedModel", "load"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SavedModel(InferenceMixin):
+class SavedModel(SurvivalCurves):
     """A fitted model from a file: it predicts, and has the summary and the inference of the model that was saved.
+
+    ``survival`` and ``cumulative_hazard`` are those of survival models.
 
     Parameters
     ----------
@@ -118,6 +121,7 @@ class SavedModel(InferenceMixin):
         X: Any,
         *,
         exposure: ArrayLike | str | None = None,
+        time: ArrayLike | float | str | None = None,
         interval: IntervalKind | None = None,
         level: float = 0.95,
     ) -> Any:
@@ -129,7 +133,10 @@ class SavedModel(InferenceMixin):
             Arrays have the design columns of ``coefficients_.features``, in this order; for a model of coded columns
             they have the columns of the table.
         exposure : array-like of shape (m,) or str, optional
-            Default: the column that the fit had, if X has it, otherwise 1 for every row.
+            Default: the column that the fit had, if X has it, otherwise 1 for every row. Another name of ``time``
+            for survival models.
+        time : array-like of shape (m,), float or str, optional
+            As of :meth:`DPSurvival.predict`.
         interval : {"mean", "prediction"}, optional
             Also an interval, as of the estimator.
         level : float, default=0.95
@@ -139,8 +146,11 @@ class SavedModel(InferenceMixin):
         if cuts:
             if interval is not None:
                 return self._intervals(rows, interval, level)  # which refuses
-            times = np.full(len(rows), cuts[-1]) if exposure is None else exposures_of(exposure, X, len(rows))
+            given = exposure if time is None else time
+            times = times_of(cuts[-1] if given is None else given, X, len(rows))
             return self.response_model.probability(self.coefficients_.predict(rows), times)
+        if time is not None:
+            raise InvalidInput("time= is that of survival models, and this is none: leave it out")
         offset = offsets(exposure, X, len(rows), name, self._columns) + self._own_offset(X)
         if interval is not None:
             return self._intervals(rows, interval, level, offset)
@@ -249,6 +259,9 @@ class SavedModel(InferenceMixin):
             return np.asarray(softmax(predictor, axis=1))
         return family_of(self.response_model.family, self.response_model.link).mean(predictor)
 
+    def _linear_predictor(self, X: Any) -> Any:
+        return self.coefficients_.predict(self._rows(X))
+
     def _rows(self, X: Any) -> Matrix:
         """Rows to predict for, in the order of the design columns."""
         if self.domain is not None:
@@ -290,7 +303,9 @@ class SavedModel(InferenceMixin):
         if name in self._columns:  # exposures that a fit was given as an array may be called as a feature is
             return np.full(rows, self.response_model.cuts[-1] if self.response_model.cuts else 1.0)
         if name not in data.schema.names:
-            raise InvalidInput(f"{data.name} has no column {name!r}, the exposure of the model: add it, 1 for rates")
+            what = "the exposure of the model: add it, 1 for rates"
+            what = "the time until which the model predicts: add it" if self.response_model.cuts else what
+            raise InvalidInput(f"{data.name} has no column {name!r}, {what}")
         return exposure_column(data, name)
 
     def _x(self, data: FilesReader, schema: Schema | None) -> Matrix:

@@ -29,6 +29,10 @@ _SHRUNK = (
 )
 #: Ranges that a note names.
 _NAMED_RANGES = 6
+#: What times are called in the fit that were given as an array without a name: the column takes that of exposures.
+_UNNAMED = "exposure"
+#: Ends of pieces that the facts name.
+_NAMED_CUTS = 8
 #: With more degrees of freedom, t is as good as normal.
 _NORMAL = 1e4
 
@@ -67,7 +71,7 @@ def summary_of(
         Of the intervals.
     notes : SummaryNotes
     """
-    family = () if response is None else (("Family", f"{response.family}, {response.link} link"),)
+    family = () if response is None else (("Family", f"{response.family}, {response.link} link"), *_time(response))
     facts = [
         ("Response", coefficients.target),
         ("Model", model),
@@ -84,6 +88,15 @@ def summary_of(
     guarantee = f"n = {coefficients.n}; {privacy.describe()}."
     said = [*unidentified_note(tables), *said, *notes.before, guarantee, *notes.after]
     return Summary(f"{model} of {coefficients.target}", tuple(facts), tables, tuple(said))
+
+
+def _time(response: ResponseModel) -> tuple[tuple[str, str], ...]:
+    """The follow-up of a survival model, with the name of the column of times if it has one."""
+    if not response.cuts:
+        return ()
+    name = "" if response.exposure in (None, _UNNAMED) else f"{response.exposure}, "
+    ends = some_and_more([f"{cut:.12g}" for cut in response.cuts], _NAMED_CUTS)
+    return (("Time", f"{name}followed up to {response.cuts[-1]:.12g}; pieces end at {ends}"),)
 
 
 def _promise(privacy: PrivacyStatement) -> str:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from dpregress.accounting import GDP, Event, Ledger
-from dpregress.coordinates import Matrix, Vector
+from dpregress.coordinates import Vector
+from dpregress.display import plain
 from dpregress.errors import InvalidInput
 from dpregress.estimators.central import CentralModel
+from dpregress.estimators.curves import SurvivalCurves, concordance, in_words_of_time, times_of
 from dpregress.estimators.parameters import checked_robust
 from dpregress.inputs.tables import numbers, read_once
-from dpregress.models.hazards import SURVIVAL, checked_cuts, time_in_pieces
+from dpregress.models.hazards import SURVIVAL, checked_cuts
 from dpregress.public import Schema
 from dpregress.public.facts import PublicFacts
 from dpregress.releases import Coefficients
@@ -28,7 +28,7 @@ from dpregress.solvers import PieceSteps, Solution, Solver, Uncertainty
 from dpregress.solvers.glm.piece_steps import PieceSolution
 
 
-class DPSurvival(RegressorMixin, CentralModel):
+class DPSurvival(RegressorMixin, CentralModel, SurvivalCurves):
     r"""Proportional hazards ``h(t | x) = h_k exp(X b)`` under differential privacy, with h constant in pieces.
 
     The response is whether the event occurred (1) or the person was censored (0), at the person's time. The likelihood
@@ -41,7 +41,7 @@ class DPSurvival(RegressorMixin, CentralModel):
         The whole budget of a fit, for replacing one person.
     cuts : sequence of float
         Public ends of the pieces, such as ``(30, 90, 365)``; the last is the end of the follow-up, where everybody is
-        censored.
+        censored. There is no default: the unit of time is yours.
     public, schema, row_bound, formula, cov_type, ledger, random_state
         As in :class:`DPGLMRegressor`. Public rows give the scales of columns; their responses are not used.
 
@@ -52,7 +52,7 @@ class DPSurvival(RegressorMixin, CentralModel):
     log_hazards_ : ndarray of shape (K,)
         Log hazards of the pieces for features of 0; their mean is ``intercept_``.
     log_hazard_errors_ : ndarray of shape (K,)
-        Standard errors of their differences from the mean.
+        Standard errors of their differences from the mean; NaN for pieces whose hazard noise hides.
 
     References
     ----------
@@ -76,7 +76,7 @@ class DPSurvival(RegressorMixin, CentralModel):
         self,
         privacy: Event | None = None,
         *,
-        cuts: Sequence[float] = (1.0,),
+        cuts: Sequence[float] | None = None,
         public: Any = None,
         schema: Schema | None = None,
         row_bound: float | None = None,
@@ -127,9 +127,10 @@ class DPSurvival(RegressorMixin, CentralModel):
         weights, unit, max_rows_per_unit, progress
             As in :meth:`DPGLMRegressor.fit`, for people with several spells.
         """
+        self._check_formula()
         if exposure is not None or time is None:
             raise InvalidInput("give time=, the time of each person's event or censoring, and no exposure=")
-        with _in_words_of_time():
+        with in_words_of_time():
             return super().fit(
                 X,
                 y,
@@ -157,34 +158,58 @@ class DPSurvival(RegressorMixin, CentralModel):
         diagnose: float = 0.0,
     ) -> Self:
         """Fit a column of events of any table, as :meth:`DPGLMRegressor.fit_table` has it; ``time`` names the times."""
+        self._check_formula()
         if exposure is not None or time is None:
             raise InvalidInput("give time=, the column of the times of events or censoring, and no exposure=")
-        with _in_words_of_time():
+        with in_words_of_time():
             return super().fit_table(
                 table, target, features, engine, progress, exposure=time, weights=weights, unit=unit,
                 max_rows_per_unit=max_rows_per_unit, diagnose=diagnose,
             )  # fmt: skip
 
-    def predict(self, X: ArrayLike, *, time: ArrayLike | None = None) -> Vector:
+    def predict(self, X: ArrayLike, *, time: ArrayLike | float | str | None = None) -> Vector:
         """Probability of the event until a time, ``1 - exp(-H(t) exp(X b))``, of shape (m,).
 
         Parameters
         ----------
         X : array-like or table of shape (m, d)
             Missing cells are replaced as in the fit.
-        time : array-like of shape (m,), optional
-            Default: the end of the follow-up for every row.
+        time : array-like of shape (m,), float or str, optional
+            One for each row, one for all, or the name of their column in X. Default: the end of the follow-up. NaN is
+            returned for times below 0 and beyond the last cut.
         """
+        X = read_once(X)
         predictor = self._linear_predictor(X)
-        times = np.full(len(predictor), self.cuts_[-1]) if time is None else numbers(time, "time")
-        if len(times) != len(predictor):
-            raise InvalidInput(f"X has {len(predictor)} rows, time has {len(times)}")
+        times = times_of(self.cuts_[-1] if time is None else time, X, len(predictor))
         return self.response_model.probability(predictor, times)
 
-    def survival(self, X: ArrayLike, times: Sequence[float]) -> Matrix:
-        """Probabilities of no event until each of some times, of shape (m, times)."""
+    def score(self, X: ArrayLike, y: ArrayLike, *, time: ArrayLike | str | None = None) -> float:
+        """Harrell's concordance within the follow-up, of rows that you may see: it has no noise and no guarantee.
+
+        Of the pairs of people of whom one is known to have had the event earlier, it is the share in which that one has
+        the larger hazard; equal ones count half. 1/2 is chance; NaN without such a pair.
+
+        Parameters
+        ----------
+        X : array-like or table of shape (m, d)
+        y : array-like of shape (m,)
+            1 for an event, 0 for a censored person. Rows without a response or a positive finite time do not count.
+        time : array-like of shape (m,) or str
+            As in :meth:`fit`, or the name of its column in X.
+        """
+        if time is None:
+            raise InvalidInput(
+                "give time=, the time of each person's event or censoring: score is a concordance of times"
+            )
         X = read_once(X)
-        return np.column_stack([1 - self.predict(X, time=np.full(len(self._rows(X)), at)) for at in times])
+        predictor, event = self._linear_predictor(X), numbers(y)
+        times = times_of(time, X, len(predictor))
+        if len(event) != len(predictor):
+            raise InvalidInput(f"X has {len(predictor)} rows, y has {len(event)}")
+        end = self.cuts_[-1]
+        seen = np.isfinite(predictor) & np.isfinite(event) & np.isfinite(times) & (times > 0)
+        died = (event >= 0.5) & (times <= end)
+        return concordance(predictor[seen], np.minimum(times, end)[seen], died[seen])
 
     @property
     def response_model(self) -> ResponseModel:
@@ -218,23 +243,16 @@ class DPSurvival(RegressorMixin, CentralModel):
         self.log_hazard_errors_: Vector = np.sqrt(np.maximum(np.diag(solution.relative_covariance), 0.0))
         return found
 
-    def cumulative_hazard(self, times: Sequence[float]) -> Vector:
-        """The baseline cumulative hazard H(t), for features of 0, of shape (times,)."""
-        check_is_fitted(self)
-        return time_in_pieces(numbers(times, "times"), self.cuts_) @ np.exp(self.log_hazards_)
+    def _check_formula(self) -> None:
+        """Refuse the response of other libraries' formulas in the words of this one."""
+        found = re.match(
+            r"\s*Surv\s*\(([^(),]*),([^(),]*)\)\s*~", self.formula if isinstance(self.formula, str) else ""
+        )
+        if found:
+            time, event = (plain(name.strip()) for name in found.groups())
+            raise InvalidInput(f'formulas have no Surv: write "{event} ~ ..", and give time="{time}" to fit_table')
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
-
-
-@contextmanager
-def _in_words_of_time() -> Iterator[None]:
-    """Times take the place of exposures; a refusal calls them by the name under which they were given."""
-    try:
-        yield
-    except InvalidInput as error:
-        if type(error) is not InvalidInput or "exposure" not in str(error):
-            raise
-        raise InvalidInput(re.sub(r"\ban exposure\b", "a time", str(error)).replace("exposure", "time")) from error

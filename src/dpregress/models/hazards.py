@@ -24,11 +24,21 @@ def checked_cuts(cuts: object) -> tuple[float, ...]:
     ------
     InvalidInput
     """
+    if cuts is None:
+        raise InvalidInput(
+            "give cuts=, the ends of the pieces, of which the last is the end of the follow-up, such as "
+            "cuts=(30, 90, 365)"
+        )
     try:
         ends = tuple(float(cut) for cut in (cuts if isinstance(cuts, Sequence | np.ndarray) else ()))
     except (TypeError, ValueError, OverflowError):
         ends = ()
-    if not 1 <= len(ends) <= _MOST_PIECES or not (np.diff([0.0, *ends]) > 0).all() or not np.isfinite(ends).all():
+    if 1 <= len(ends) <= _MOST_PIECES and np.isfinite(ends).all() and not (np.diff([0.0, *ends]) > 0).all():
+        # not the values: a private column may have been given by mistake
+        place = int(np.argmin(np.diff([0.0, *ends]) > 0)) + 1
+        than = "must be above 0" if place == 1 else "does not exceed the one before: sort them, as (30, 90, 365)"
+        raise InvalidInput(f"cuts= must be positive and increase, and number {place} {than}")
+    if not 1 <= len(ends) <= _MOST_PIECES or not np.isfinite(ends).all():
         raise InvalidInput(
             "cuts= takes the ends of the pieces, increasing and positive, the last one the end of the follow-up, such "
             f"as (30, 90, 365), not {one_line(cuts)}"
@@ -55,6 +65,27 @@ def time_in_pieces(time: Vector, cuts: Sequence[float]) -> Matrix:
     ends = np.asarray(cuts, dtype=np.float64)
     starts = np.append(0.0, ends[:-1])
     return np.asarray(np.clip(time[:, None], starts, ends) - starts)
+
+
+def baseline(time: Vector, cuts: Sequence[float], logs: Sequence[float]) -> Vector:
+    """The hazard cumulated until each time, of shape (m,); NaN below 0 and beyond the last cut.
+
+    Nobody was observed after the last cut: what is cumulated until then is not the hazard until later.
+
+    Parameters
+    ----------
+    time : ndarray of shape (m,)
+    cuts : sequence of float
+    logs : sequence of float
+        Log hazards of the pieces.
+
+    Examples
+    --------
+    >>> baseline(np.array([0.5, 3.0, 5.0]), (1.0, 3.0), (0.0, 0.0)).tolist()
+    [0.5, 3.0, nan]
+    """
+    followed = (time >= 0) & (time <= cuts[-1])
+    return np.asarray(time_in_pieces(np.where(followed, time, np.nan), cuts) @ np.exp(np.asarray(logs)))
 
 
 def event_in_piece(time: Vector, event: Vector, cuts: Sequence[float]) -> Matrix:

@@ -20,7 +20,7 @@ from dpregress.coordinates.whitened import WhitenedSpace
 from dpregress.display import shown
 from dpregress.errors import InvalidInput, reason
 from dpregress.json_files import DAMAGED, MALFORMED, NotJSON, finite_or_null, parsed
-from dpregress.models.hazards import SURVIVAL, checked_cuts, time_in_pieces
+from dpregress.models.hazards import SURVIVAL, baseline, checked_cuts
 from dpregress.releases.estimates import Estimates
 from dpregress.releases.noise import Entrywise, Isotropic, NoiseLaw
 from dpregress.releases.release import ANYWHERE, ClassCoefficients, Coefficients, Moments
@@ -64,9 +64,12 @@ class ResponseModel:
         return np.asarray(names[chances.argmax(axis=1) if chances.ndim == 2 else (chances > 0.5).astype(int)])
 
     def probability(self, predictor: Vector, time: Vector) -> Vector:
-        """Of a survival model the probability of the event until a time, of shape (m,); NaN for a time below 0."""
-        hazard = time_in_pieces(np.where(time >= 0, time, np.nan), self.cuts) @ np.exp(self.relative)
-        return np.asarray(-np.expm1(-hazard * np.exp(np.clip(predictor, -700, 700))))
+        """Of a survival model the probability of the event until a time, of shape (m,), as cumulative_hazard."""
+        return np.asarray(-np.expm1(-self.cumulative_hazard(predictor, time)))
+
+    def cumulative_hazard(self, predictor: NDArray[Any], time: Vector) -> NDArray[Any]:
+        """Of a survival model the hazard cumulated until a time; NaN below 0 and beyond the last cut."""
+        return np.asarray(baseline(time, self.cuts, self.relative) * np.exp(np.clip(predictor, -700, 700)))
 
 
 @dataclass(frozen=True)
@@ -214,8 +217,7 @@ def _response(record: Mapping[str, Any]) -> ResponseModel:
         raise InvalidInput("its labels are not those of its classes")
     exposure = None if found.get("exposure") is None else str(found["exposure"])
     family = str(found["family"])
-    cuts: tuple[float, ...] = ()
-    relative: tuple[float, ...] = ()
+    cuts, relative = tuple[float, ...](), tuple[float, ...]()
     if family == SURVIVAL:
         cuts, relative = checked_cuts(found["cuts"]), tuple(float(value) for value in found["relative"])
         if len(cuts) != len(relative) or not np.isfinite(relative).all():

@@ -47,8 +47,8 @@ def fit_facts(
         found.append(("Formula", formula))
     if response is not None and response.classes:
         found.append(("Classes", ", ".join(response.classes)))
-    if response is not None and response.exposure is not None:
-        found.append(("Time" if response.family == SURVIVAL else "Exposure", response.exposure))
+    if response is not None and response.exposure is not None and response.family != SURVIVAL:
+        found.append(("Exposure", response.exposure))
     if levels:
         found.append(("Reference levels", "; ".join(f"{name}: {level}" for name, level in levels.items())))
     if provenance is not None:

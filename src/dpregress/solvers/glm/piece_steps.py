@@ -61,6 +61,8 @@ _NOISES = 0.5
 #: How far estimates may be from the fit, in standard deviations of a predictor: along what the information does not
 #: tell, and elsewhere.
 _UNRESOLVED, _RESOLVED = 1.0, 3.0
+#: Share of the squared length of a piece's log hazard that may lie along what is not identified, as of coefficients.
+_NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ class PieceSolution(Solution):
     ----------
     relative : ndarray of shape (K,)
     relative_covariance : ndarray of shape (K, K)
-        Of sampling and privacy noise.
+        Of sampling and privacy noise; NaN for pieces that are not identified.
     """
 
     relative: Vector | None = None
@@ -220,7 +222,7 @@ class PieceSteps(FactSolver):
             Uncertainty(found.privacy[:p, :p], whole[:p, :p]),
             _of_features(estimates, p),
             relative=basis @ coef[p:],
-            relative_covariance=np.asarray(basis @ whole[p:, p:] @ basis.T),
+            relative_covariance=_of_pieces(basis, whole[p:, p:], estimates.unidentified[p:, p:]),
         )  # fmt: skip
 
     def _space(self, ask: Ask) -> tuple[WhitenedSpace, RowNorms]:
@@ -286,6 +288,14 @@ def _limited(move: Vector, information: Matrix) -> Vector:
     whole = max(float(np.trace(information)) / len(move), 1e-300)
     length = math.sqrt(max(float(move @ information @ move) / whole, 0.0))
     return np.asarray(move * min(1.0, _LONGEST / max(length, 1e-300)))
+
+
+def _of_pieces(basis: Matrix, covariance: Matrix, unidentified: Matrix) -> Matrix:
+    """The covariance of relative log hazards, from that of contrasts; NaN for pieces that are not identified."""
+    found = np.asarray(basis @ covariance @ basis.T)
+    lost = np.sum((basis @ unidentified) * basis, axis=1) > _NEGLIGIBLE * np.sum(basis**2, axis=1)
+    found[lost], found[:, lost] = np.nan, np.nan
+    return found
 
 
 def _of_features(found: Unshrunk, p: int) -> Unshrunk:
