@@ -317,9 +317,9 @@ def test_dates_are_no_exposures(tmp_path: Path) -> None:
 def test_scores_need_exposures() -> None:
     """They are a column of the rows or given; scores of rates as if they were counts tell nothing."""
     whole = table()
-    fitted = model().fit(whole[["a", "b"]], whole["y"], exposure=whole["years"])
+    fitted = model().fit_table(whole, exposure="years")
     own = r2_score(whole["y"], fitted.predict(whole[["a", "b"]], exposure=whole["years"]))
     assert fitted.score(whole[["a", "b"]], whole["y"], exposure=whole["years"]) == own
     assert fitted.score(whole[["a", "b", "years"]], whole["y"]) == own
-    with pytest.raises(InvalidInput, match="give exposure=, or rows with the column 'years'"):
+    with pytest.raises(InvalidInput, match="give exposure=, 'years' of each row"):
         fitted.score(whole[["a", "b"]], whole["y"])

@@ -55,8 +55,6 @@ class ExposedScore(RegressorMixin):
         """
         check_aligned(X, y=y, sample_weight=sample_weight)
         if exposure is None and needs_exposure(self.exposure_, X, self._read_columns()):
-            raise InvalidInput(
-                f"this model was fitted with an exposure: give exposure=, or rows with the column {self.exposure_!r}"
-            )
+            raise InvalidInput(f"this model was fitted with an exposure: give exposure=, {self.exposure_!r} of each row")
         predicted = self.predict(X, exposure=exposure)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
