@@ -123,20 +123,20 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return terms_of(self.coefficients_.features, self.schema)
 
     @classmethod
-    def from_formula(cls, formula: str, **parameters: Any) -> Self:
+    def from_formula(cls, formula: str, privacy: Event | None = None, **parameters: Any) -> Self:
         """The model of a formula, such as ``"visits ~ age + C(plan)"``, to be fitted to a table.
 
         Parameters
         ----------
         formula : str
             Its syntax is in docs/formulas.md. It determines whether there is an intercept.
-        **parameters
+        privacy, **parameters
             Parameters of the class.
 
         Raises
         ------
         TypeError
-            For a parameter that the class does not have.
+            For a parameter that the class does not have, or a table in the place of the budget.
 
         Examples
         --------
@@ -148,7 +148,9 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         >>> model.fit_table(table).coefficients_.features
         ('age', 'I(age ** 2)')
         """
-        return cls(formula=formula, **parameters)
+        if is_table(privacy):
+            raise TypeError("the second positional argument is the budget: give the table to fit_table of the model")
+        return cls(privacy=privacy, formula=formula, **parameters)
 
     @in_own_names
     def fit(

@@ -105,9 +105,11 @@ def _formula(model: Diagnosed) -> str:
     """The model, for the ledger."""
     if model.formula is not None:
         return model.formula.text
-    features = model.coefficients.features
+    features, schema = model.coefficients.features, model.schema
     constant = model.estimates is None or len(model.estimates.names) > len(features)
-    return formula_text(model.coefficients.target, features if constant else ("0", *features), model.response.exposure)
+    columns = [(schema.indicates(name) if schema is not None else None) or name for name in features]
+    named = tuple(dict.fromkeys(columns))  # as the entry of the fit names them, not the indicators that come of them
+    return formula_text(model.coefficients.target, named if constant else ("0", *named), model.response.exposure)
 
 
 def _rows(model: Diagnosed, X: Any, y: Any, exposure: Any, unit: Any) -> Source:

@@ -55,6 +55,8 @@ class ExposedScore(RegressorMixin):
         """
         check_aligned(X, y=y, sample_weight=sample_weight)
         if exposure is None and needs_exposure(self.exposure_, X, self._read_columns()):
-            raise InvalidInput(f"this model was fitted with an exposure: give exposure=, {self.exposure_!r} of each row")
+            raise InvalidInput(
+                f"this model was fitted with an exposure: give exposure=, {self.exposure_!r} of each row"
+            )
         predicted = self.predict(X, exposure=exposure)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
