@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -186,9 +187,9 @@ def test_a_formula_in_the_place_of_the_response_and_misspelt_columns(tmp_path: P
     rows.to_csv(tmp_path / "rows.csv", index=False)
     misspelt = DPLinearRegression.from_formula("cost ~ agee", GDP(2.0), schema=SCHEMA)
     for given in (rows, pa.Table.from_pandas(rows), tmp_path / "rows.csv"):
-        with pytest.raises(InvalidInput, match="no column 'agee' .*: did you mean 'age'"):
+        with pytest.raises(InvalidInput, match=r"no column 'agee' .*: did you mean 'age'"):
             misspelt.fit_table(given)
-    with pytest.raises(InvalidInput, match="no column 'agee' .*: did you mean 'age'"):
+    with pytest.raises(InvalidInput, match=r"no column 'agee' .*: did you mean 'age'"):
         misspelt.fit(rows[["age"]], rows["cost"])
 
 

@@ -47,6 +47,10 @@ def released(rng: np.random.Generator, n: int, mu: float, public: str) -> Releas
     return release_moments(table(rng, n), privacy=GDP(mu), random_state=rng, **facts)
 
 
+def test_the_budget_may_be_the_second_argument() -> None:
+    assert release_moments(table(np.random.default_rng(0), 100), GDP(1.0), schema=SCHEMA).privacy.budget == GDP(1.0)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 @pytest.mark.parametrize("public", ["rows", "schema"])

@@ -211,8 +211,9 @@ def collect_add(store: str, reports: tuple[Path, ...]) -> None:
             if outcome.reason is not None:
                 raise InvalidInput(f"{path} is refused: {REASONS[outcome.reason]}")
             stored += outcome.status == 201
-        others = "" if stored == len(reports) else "; the others were stored before"
-        say(f"Stored {stored:,} of {how_many(len(reports), 'report')}{others}.")
+        others = len(reports) - stored
+        before = f"; {others:,} {'was' if others == 1 else 'were'} stored before" if others else ""
+        say(f"Stored {stored:,} of {how_many(len(reports), 'report')}{before}.")
 
 
 @collect.command("fit")

@@ -136,9 +136,8 @@ def collect_sum(
     if ledger is not None:
         say(f"Each user spent {describe(made.spend)} {against}.")
         return
-    say(
-        f"The sum costs each user {describe(made.spend)} {against}. This command charged no ledger: run it again with --ledger."
-    )
+    cost = f"The sum costs each user {describe(made.spend)} {against}"
+    say(f"{cost}. This command charged no ledger: run it again with --ledger.")
     say("The store alone records the sum: an older copy of it would draw other noise. Keep none, or give --ledger.")
 
 
