@@ -48,7 +48,8 @@ def released(rng: np.random.Generator, n: int, mu: float, public: str) -> Releas
 
 
 def test_the_budget_may_be_the_second_argument() -> None:
-    assert release_moments(table(np.random.default_rng(0), 100), GDP(1.0), schema=SCHEMA).privacy.budget == GDP(1.0)
+    rows = table(np.random.default_rng(0), 2_000)
+    assert release_moments(rows, GDP(1.0), schema=SCHEMA).privacy_.budget == GDP(1.0)
 
 
 @pytest.mark.slow

@@ -128,8 +128,10 @@ def _cells(column: ColumnCheck) -> list[str]:
 
 def _of_response(column: ColumnCheck) -> str:
     """What a fit does with the rows whose response it does not use as it is."""
-    said = ["row is ignored"] if sum(column.counts[:4]) or not column.out_of_bounds else []
-    return "; ".join([*said, *(["beyond its bounds: residual is clipped"] if column.out_of_bounds else [])])
+    if not column.out_of_bounds:
+        return "row is ignored"
+    clipped = "residual is clipped"
+    return f"row is ignored; beyond bounds: {clipped}" if sum(column.counts[:4]) else clipped
 
 
 def _stand_in(column: ColumnCheck, schema: Schema | None) -> str:

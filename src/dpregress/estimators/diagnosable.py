@@ -105,10 +105,11 @@ def _formula(model: Diagnosed) -> str:
     """The model, for the ledger."""
     if model.formula is not None:
         return model.formula.text
-    features, schema = model.coefficients.features, model.schema
+    features = model.coefficients.features
     constant = model.estimates is None or len(model.estimates.names) > len(features)
-    columns = [(schema.indicates(name) if schema is not None else None) or name for name in features]
-    named = tuple(dict.fromkeys(columns))  # as the entry of the fit names them, not the indicators that come of them
+    declared = {} if model.schema is None else model.schema.columns
+    made = {each: name for name, column in declared.items() for each in column.design(name)}
+    named = tuple(dict.fromkeys(made.get(each, each) for each in features))  # columns, as the entry of the fit has them
     return formula_text(model.coefficients.target, named if constant else ("0", *named), model.response.exposure)
 
 
