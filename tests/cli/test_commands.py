@@ -52,6 +52,20 @@ def test_check_counts_what_would_be_mapped(tables: Path, capsys: pytest.CaptureF
     assert "unchanged" not in shown.out
 
 
+def test_check_of_responses_beyond_their_bounds(
+    tables: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are no missing ones, whose rows are ignored."""
+    monkeypatch.setenv("COLUMNS", "200")
+    (tables / "cost.toml").write_text("[age]\nlower = 0\nupper = 110\n[cost]\nlower = 0\nupper = 10\n")
+    command = ("check", "costs.csv", "--schema", "cost.toml", "--features", "age", "--target", "cost")
+    for cells, said in (("30,1\n40,99", "beyond"), ("30,1\n40,", "ignored"), ("30,99\n40,", "both")):
+        (tables / "costs.csv").write_text(f"age,cost\n{cells}\n")
+        (row,) = [line for line in run(capsys, *command).out.splitlines() if line.split()[:1] == ["cost"]]
+        assert ("row is ignored" in row) == (said != "beyond")
+        assert ("residual is clipped" in row) == (said != "ignored")
+
+
 def test_check_of_a_clean_table(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "can be used unchanged" in run(capsys, "check", tables / "private.csv").out
 

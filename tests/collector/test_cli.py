@@ -112,6 +112,8 @@ def test_invitations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Links and QR codes; each admits one report; the store has hashes only."""
     assert run(capsys, "study", "new", "invited.toml", "--public", "pilot.csv", "--out", "i.json").code == 0
     study = Study.load("i.json")
+    told = run(capsys, "study", "show", "i.json").out
+    assert "PureDP(" not in told + run(capsys, "report", "i.json", "--any-hash", *ANSWERS, "--out", "own.bin").out
     for out in ("links.txt", "sheet.html"):
         said = run(
             capsys, "collect", "invite", "i.json", "--store", "i.db", "--address", "https://x.example/", "--count", 2,
@@ -130,7 +132,10 @@ def test_invitations(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, token, code in (("a", tokens[0], 0), ("b", tokens[0], 2), ("c", "0" * 64, 2), ("d", tokens[1], 0)):
         said = run(capsys, *device, "--token", token, "--out", f"{name}.bin")
         assert said.code == 0, said.err
-        assert run(capsys, "collect", "add", "--store", "i.db", f"{name}.bin").code == code
+        added = run(capsys, "collect", "add", "--store", "i.db", f"{name}.bin")
+        assert (added.code, added.out) == (code, "Stored 1 of 1 report.\n" if code == 0 else "")
+    again = run(capsys, "collect", "add", "--store", "i.db", "a.bin")
+    assert again.out == "Stored 0 of 1 report; 1 was stored before.\n"
     assert "2 of 4 used" in run(capsys, "collect", "status", "--store", "i.db").out
     stored = b"".join(path.read_bytes() for path in folder.glob("i.db*"))
     assert bytes.fromhex(tokens[0]) not in stored

@@ -27,6 +27,8 @@ def test_walkthrough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         outcome = run(capsys, *shlex.split(line)[1:])
         assert outcome.code == 0, f"{line}: {outcome.err}"
         assert outcome.out
+        for told in re.findall(r"standard deviation of about [\d.]+", outcome.out):
+            assert told in text
     fitted = load_model(tmp_path / "cost-model/model.json")
     assert fitted.features == ("age", "smoker=yes", "dose")
     page = (tmp_path / "cost-model/report.html").read_text(encoding="utf-8")

@@ -173,6 +173,18 @@ def test_the_ledger_says_who_asked_and_what_for(seed: int) -> None:
     assert len(ledger.charges) == 2
 
 
+def test_the_ledger_names_columns_as_the_fit_does(seed: int) -> None:
+    """Not the indicators that come of them. Deterministic."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"age": rng.uniform(size=ROWS), "k": rng.choice(["u", "v", "w"], ROWS)})
+    table["y"] = table.age + (table.k == "v")
+    schema = Schema({"age": Numeric(0, 1, missing="indicator"), "k": Categorical(("u", "v", "w")), "y": Numeric(0, 2)})
+    ledger = MemoryLedger(GDP(2.0))
+    model = DPLinearRegression(GDP(1.0), schema=schema, ledger=ledger).fit_table(table)
+    model.diagnose(table, privacy=GDP(0.3))
+    assert [entry.request.formula for entry in ledger.charges] == ["y ~ age + k"] * 2
+
+
 def test_without_public_rows_bins_are_released(seed: int) -> None:
     """A histogram of predictors finds bins of about equal counts. Deterministic."""
     model, x, y = fitted("binomial", seed)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.metrics import r2_score
 
 import dpregress
 from dpregress import (
@@ -311,3 +312,14 @@ def test_dates_are_no_exposures(tmp_path: Path) -> None:
         for name in (None, "years"):
             with pytest.raises(InvalidInput, match=said):
                 each.predict(rows, exposure=name)
+
+
+def test_scores_need_exposures() -> None:
+    """They are a column of the rows or given; scores of rates as if they were counts tell nothing."""
+    whole = table()
+    fitted = model().fit_table(whole, exposure="years")
+    own = r2_score(whole["y"], fitted.predict(whole[["a", "b"]], exposure=whole["years"]))
+    assert fitted.score(whole[["a", "b"]], whole["y"], exposure=whole["years"]) == own
+    assert fitted.score(whole[["a", "b", "years"]], whole["y"]) == own
+    with pytest.raises(InvalidInput, match="give exposure=, 'years' of each row"):
+        fitted.score(whole[["a", "b"]], whole["y"])

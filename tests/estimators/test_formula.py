@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -174,8 +175,22 @@ def test_scikit_learn_sees_an_ordinary_estimator(seed: int) -> None:
     assert cross_val_score(model, rows[["age", "plan"]], rows["cost"], cv=3).shape == (3,)
     with pytest.raises(TypeError, match="takes no epsilon="):
         DPLinearRegression.from_formula("cost ~ age", epsilon=1.0)
-    with pytest.raises(TypeError, match="positional"):
-        DPLinearRegression.from_formula("cost ~ age", rows)  # type: ignore[call-arg]
+    assert DPLinearRegression.from_formula("cost ~ age", GDP(2.0), schema=SCHEMA).privacy == GDP(2.0)
+    with pytest.raises(TypeError, match="the second positional argument is the budget: give the table to fit_table"):
+        DPLinearRegression.from_formula("cost ~ age", rows)
+
+
+def test_a_formula_in_the_place_of_the_response_and_misspelt_columns(tmp_path: Path, seed: int) -> None:
+    rows = space(np.random.default_rng(seed))
+    with pytest.raises(InvalidInput, match=r"'cost ~ age' is a formula: make the model by from_formula\('cost ~ age'"):
+        DPLinearRegression(GDP(2.0), schema=SCHEMA).fit_table(rows, "cost ~ age")
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    misspelt = DPLinearRegression.from_formula("cost ~ agee", GDP(2.0), schema=SCHEMA)
+    for given in (rows, pa.Table.from_pandas(rows), tmp_path / "rows.csv"):
+        with pytest.raises(InvalidInput, match=r"no column 'agee' .*: did you mean 'age'"):
+            misspelt.fit_table(given)
+    with pytest.raises(InvalidInput, match=r"no column 'agee' .*: did you mean 'age'"):
+        misspelt.fit(rows[["age"]], rows["cost"])
 
 
 def test_refitted_without_a_formula(seed: int) -> None:

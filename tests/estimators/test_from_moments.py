@@ -47,6 +47,11 @@ def released(rng: np.random.Generator, n: int, mu: float, public: str) -> Releas
     return release_moments(table(rng, n), privacy=GDP(mu), random_state=rng, **facts)
 
 
+def test_the_budget_may_be_the_second_argument() -> None:
+    rows = table(np.random.default_rng(0), 2_000)
+    assert release_moments(rows, GDP(1.0), schema=SCHEMA).privacy_.budget == GDP(1.0)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpregress.errors.SeededNoiseWarning")
 @pytest.mark.parametrize("public", ["rows", "schema"])

@@ -383,6 +383,16 @@ def test_what_is_not_identified_is_written_so() -> None:
     assert np.isnan(summary.to_frame().loc["age", "std err":]).all()
 
 
+def test_the_reference_is_that_of_identified_coefficients() -> None:
+    model = with_estimates(LINEAR())
+    few = np.array([50.0, 0.01, 60.0, 60.0, 60.0])
+    object.__setattr__(model.estimates_, "df", few)
+    object.__setattr__(model.estimates_, "identified", np.array([True, False, True, True, True]))
+    assert "df >= 50," in str(model.summary())
+    object.__setattr__(model.estimates_, "identified", np.zeros(5, dtype=bool))
+    assert "Reference" not in str(model.summary())  # nothing is tested
+
+
 def test_no_name_is_markup_or_obeyed() -> None:
     name = "<b>&\x1b[31m$_%[x]"
     model = with_estimates(LINEAR())

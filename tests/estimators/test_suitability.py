@@ -45,6 +45,11 @@ def test_rows_of_the_same_population_suit(seed: int) -> None:
     assert all(len(line) <= 100 for line in found.sentences())
 
 
+@pytest.mark.parametrize(("wider", "said"), [(0.592, "are\nabout 0.59 times"), (0.7, "are\n0.59 to 0.7 times")])
+def test_ratios_that_print_alike_are_one(wider: float, said: str) -> None:
+    assert said in "\n".join(Suitability(500, 1, 2.0, wider, 0.588, 0.2, 0.99).sentences())
+
+
 def test_nothing_is_said_of_rows_of_which_nothing_was_learned(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(2_000, 3))

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpregress import ApproxDP, Categorical, DPLinearRegression, DPLogisticRegression, Numeric, PublicMoments, Schema
@@ -55,6 +56,28 @@ def test_unlabelled_and_schema(seed: int) -> None:
     assume = {"x0": (0.0, 1.0), "x1": (0.0, 2.0), "x2": (0.0, 0.5)}
     by_schema = plan(9_000, BUDGET, schema=schema, assume=assume, seed=seed, **given).bse()[1:]
     np.testing.assert_allclose(by_schema, labelled, rtol=0.5)
+
+
+@pytest.mark.parametrize("levels", [("a", "b", "c"), ("a", "b", "c", "d")])
+@pytest.mark.parametrize("family", ["gaussian", "binomial"])
+def test_a_schema_with_several_levels(levels: tuple[str, ...], family: str, seed: int) -> None:
+    """The assumed rows hold every level, the reference too: errors within a factor of 2 of those of a fit."""
+    rng = np.random.default_rng(seed)
+    x, code = rng.uniform(size=20_000), rng.integers(len(levels), size=20_000)
+    y = 1 + 1.2 * x + np.array([0, 0.5, -0.5, 0.3])[code] + rng.normal(0, 0.9, len(x))
+    known = {"x": Numeric(0, 1), "g": Categorical(levels)}
+    kind, response, bounds = DPLinearRegression, (1.0, 1.0), {"y": Numeric(-5, 8)}
+    if family == "binomial":
+        kind, response, bounds = DPLogisticRegression, (0.5, 0.5), {}
+        y = (y - 1.5 + rng.logistic(size=len(x)) > 0).astype(float)
+    schema = Schema({**known, **bounds})
+    found = plan(len(x), BUDGET, schema=schema, family=family, response=response, seed=seed).bse()
+    table = pd.DataFrame({"x": x, "g": np.array(levels)[code], "y": y})
+    fit = kind(BUDGET, schema=schema, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit.fit_table(table)
+    assert (np.abs(np.log(found / fit.bse)) < math.log(2)).all()
 
 
 @pytest.mark.slow

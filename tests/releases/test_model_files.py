@@ -52,6 +52,14 @@ def _spoil(record: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
     return {**record, key: value}
 
 
+def test_a_file_of_another_format_is_named_once(path: Path) -> None:
+    path.write_text(json.dumps({"format": "dpregress.privacy/1"}))
+    with pytest.raises(InvalidInput) as told:
+        load_model(path)
+    assert str(told.value).count("model.json") == 1
+    assert "it is of format 'dpregress.privacy/1'" in str(told.value)
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

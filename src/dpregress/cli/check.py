@@ -74,7 +74,7 @@ def check(
     if target is not None:
         response = _response(table, target, schema, family, named)
         found.append(response)
-        rows.append([*_cells(response), "row is ignored"])
+        rows.append([*_cells(response), _of_response(response)])
     print_table(f"{shown(data)}: {table.num_rows:,} rows. NOT PRIVATE, DO NOT PUBLISH", header, rows)
     for line in _verdict(found, family):
         say(line)
@@ -124,6 +124,14 @@ def _response(
 
 def _cells(column: ColumnCheck) -> list[str]:
     return [column.name, column.kind, *(str(count) for count in column.counts)]
+
+
+def _of_response(column: ColumnCheck) -> str:
+    """What a fit does with the rows whose response it does not use as it is."""
+    if not column.out_of_bounds:
+        return "row is ignored"
+    clipped = "residual is clipped"
+    return f"row is ignored; beyond bounds: {clipped}" if sum(column.counts[:4]) else clipped
 
 
 def _stand_in(column: ColumnCheck, schema: Schema | None) -> str:

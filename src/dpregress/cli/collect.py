@@ -14,7 +14,7 @@ import click
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken
 from dpregress.cli.study import load_study
-from dpregress.display import plain
+from dpregress.display import how_many, plain
 from dpregress.errors import InvalidInput, StoreError
 
 _PATH = click.Path(path_type=Path)
@@ -211,7 +211,9 @@ def collect_add(store: str, reports: tuple[Path, ...]) -> None:
             if outcome.reason is not None:
                 raise InvalidInput(f"{path} is refused: {REASONS[outcome.reason]}")
             stored += outcome.status == 201
-        say(f"Stored {stored:,} of {len(reports):,} reports; the others were stored before.")
+        others = len(reports) - stored
+        before = f"; {others:,} {'was' if others == 1 else 'were'} stored before" if others else ""
+        say(f"Stored {stored:,} of {how_many(len(reports), 'report')}{before}.")
 
 
 @collect.command("fit")
@@ -233,6 +235,7 @@ def collect_fit(
     Example:
       dpregress collect fit --store sleep.db --public pilot.csv --out sleep-model
     """
+    from dpregress.accounting.wording import describe
     from dpregress.collector.readout import read_out
     from dpregress.collector.store import open_store
     from dpregress.estimators.saving import MODEL_FILES, model_documents
@@ -252,7 +255,7 @@ def collect_fit(
     say(f"The last column: how far {100 * dishonest:g}% dishonest reports can have moved the unshrunk fit.")
     if public_rows is None:
         say("No intervals without --public, the public rows of the study.")
-    say(f"Each user spent {found.study.spend}.")
+    say(f"Each user spent {describe(found.study.spend)}.")
     if out is not None:
         say(f"Wrote {' and '.join(MODEL_FILES)} in {out}.")
 

@@ -61,6 +61,8 @@ def report(
     Example:
       dpregress report sleep.json --any-hash --answer age=44 --answer tired=yes --out report.bin
     """
+    from dpregress.accounting.wording import describe
+
     made = load_study(study_file)
     if (digest is None) != any_hash:
         raise InvalidInput("give the --hash of the study that the invitation states, or --any-hash in a rehearsal")
@@ -78,7 +80,7 @@ def report(
         with taken(out, names, overwrite=False, private=True) as place:
             kept = _reports_of(given, made, secret, ledger)
             place.write(*kept)
-        say(f"Wrote {out}: {sum(map(len, kept))} bytes, {made.spend}.")
+        say(f"Wrote {out}: {sum(map(len, kept))} bytes, {describe(made.spend)}.")
     if made.holders:
         from dpregress.collector.shares.holder import SHARE_PROMISE, UNBOUNDED
 

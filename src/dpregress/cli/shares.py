@@ -119,6 +119,7 @@ def collect_sum(
     Example:
       dpregress collect sum --store clinic.db --key clinic.key --other university.list --out clinic.sum
     """
+    from dpregress.accounting.wording import describe
     from dpregress.collector.shares.lists import load_list
     from dpregress.collector.shares.noisy_sums import load_share_sum, release_share_sum
     from dpregress.collector.store import open_store
@@ -133,9 +134,10 @@ def collect_sum(
     say(f"Wrote {out}: {load_share_sum(out, made).n:,} reports that both collectors hold.")
     against = "against whoever does not know this collector's shares"
     if ledger is not None:
-        say(f"Each user spent {made.spend} {against}.")
+        say(f"Each user spent {describe(made.spend)} {against}.")
         return
-    say(f"The sum costs each user {made.spend} {against}. This command charged no ledger: run it again with --ledger.")
+    cost = f"The sum costs each user {describe(made.spend)} {against}"
+    say(f"{cost}. This command charged no ledger: run it again with --ledger.")
     say("The store alone records the sum: an older copy of it would draw other noise. Keep none, or give --ledger.")
 
 
@@ -155,6 +157,7 @@ def collect_join(
     Example:
       dpregress collect join two.json clinic.sum university.sum --public pilot.csv --out two-model
     """
+    from dpregress.accounting.wording import describe
     from dpregress.collector.shares.holder import SHARE_PROMISE, UNBOUNDED
     from dpregress.collector.shares.joining import read_joined
     from dpregress.collector.shares.noisy_sums import load_share_sum
@@ -174,7 +177,7 @@ def collect_join(
     print_table(f"{made.title}: {found.n:,} reports", header, rows)
     if any(each["lower"] is None for each in told):
         say(_why_blank(public_rows is not None, str(found.model.family)))
-    say(f"Each user spent {made.spend}: {SHARE_PROMISE}.")
+    say(f"Each user spent {describe(made.spend)}: {SHARE_PROMISE}.")
     say(f"Note: {UNBOUNDED}.")
     if out is not None:
         say(f"Wrote {' and '.join(MODEL_FILES)} in {out}.")

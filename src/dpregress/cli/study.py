@@ -8,6 +8,7 @@ import click
 
 from dpregress.cli.output import number, print_table, say
 from dpregress.cli.places import taken, write_one
+from dpregress.display import how_many
 from dpregress.errors import InvalidInput
 
 _PATH = click.Path(path_type=Path)
@@ -174,13 +175,15 @@ def load_study(path: Path):  # type: ignore[no-untyped-def]
 
 
 def _say_study(made) -> None:  # type: ignore[no-untyped-def]
+    from dpregress.accounting.wording import describe
+
     told = made.terms.encode()
     say(
         f"Open from {told['opens']} to {told['closes']}, {told['enrolment']} enrolment, one report a user; "
-        f"nothing is read out before {told['minimum']:,} reports."
+        f"nothing is read out before {how_many(told['minimum'], 'report')}."
     )
     say(
-        f"A report costs its user {made.spend}; users are told epsilon = {told['budget']['epsilon']:g}, "
+        f"A report costs its user {describe(made.spend)}; users are told epsilon = {told['budget']['epsilon']:g}, "
         f"delta = {told['budget']['delta']:g}."
     )
     if made.holders:

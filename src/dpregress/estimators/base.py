@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -27,8 +26,9 @@ from dpregress.inputs.described import described_table, published_name
 from dpregress.inputs.engines import engine_of, stays_in_place
 from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds, offsets, one_offset
 from dpregress.inputs.formula import formula_moments, formula_source, read_columns
+from dpregress.inputs.indices import check_aligned
 from dpregress.inputs.names import check_exposure, check_named
-from dpregress.inputs.public import beyond_note, is_public, left_out_note, moments_of, opened_apart, public_columns
+from dpregress.inputs.public import beyond_note, is_public, moments_of, opened_apart, public_columns, say_left_out
 from dpregress.inputs.response import check_declared
 from dpregress.inputs.tables import (
     Inputs,
@@ -123,20 +123,20 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         return terms_of(self.coefficients_.features, self.schema)
 
     @classmethod
-    def from_formula(cls, formula: str, **parameters: Any) -> Self:
+    def from_formula(cls, formula: str, privacy: Event | None = None, **parameters: Any) -> Self:
         """The model of a formula, such as ``"visits ~ age + C(plan)"``, to be fitted to a table.
 
         Parameters
         ----------
         formula : str
             Its syntax is in docs/formulas.md. It determines whether there is an intercept.
-        **parameters
+        privacy, **parameters
             Parameters of the class.
 
         Raises
         ------
         TypeError
-            For a parameter that the class does not have.
+            For a parameter that the class does not have, or a table in the place of the budget.
 
         Examples
         --------
@@ -148,7 +148,9 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         >>> model.fit_table(table).coefficients_.features
         ('age', 'I(age ** 2)')
         """
-        return cls(formula=formula, **parameters)
+        if is_table(privacy):
+            raise TypeError("the second positional argument is the budget: give the table to fit_table of the model")
+        return cls(privacy=privacy, formula=formula, **parameters)
 
     @in_own_names
     def fit(
@@ -198,6 +200,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         """
         budget = self._checked_parameters()
         check_progress(progress)
+        check_aligned(X, y=y, exposure=exposure, weights=weights, unit=unit)
         if isinstance(unit, str):
             raise InvalidInput(f"unit={unit!r} is a name: fit takes an id for each row, fit_table the name of a column")
         public = opened_apart(X, self.public)
@@ -311,7 +314,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         public, left_out = None, 0
         if given is not None:
             public, left_out = moments_of(given, columns, target, self.schema, self.target_classes, exposure)
-        _say(left_out)
+        say_left_out(left_out)
         return Training(source, features, target, public, self.schema, bool(self.fit_intercept), inputs)
 
     def _computed(
@@ -337,7 +340,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         public, left_out = None, 0
         if given is not None:
             public, left_out = formula_moments(given, encoder, self.schema)
-        _say(left_out)
+        say_left_out(left_out)
         bounds = encoder.schema(self.schema, needed=public is None and self.row_bound is None)
         columns, label, inputs = encoder.features, encoder.response.label, Inputs.named(encoder.sources)
         found = Training(source, columns, label, public, bounds, encoder.intercept, inputs, design=encoder.right)
@@ -357,7 +360,7 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         if public is not None and schema is not None and not self.target_classes and schema.bounds_all([target]):
             known, public = public.n, without_codes(public, schema.bounds_of(target))
             left_out = known - public.n
-            _say(left_out, beyond_note, frames=6)
+            say_left_out(left_out, beyond_note, frames=6)
         first = start(features, intercept=intercept, public=public, schema=schema, row_bound=self.row_bound)
         link = "" if exposure is None else self.response_model.link
         bounds = exposure_bounds(exposure, link, self.schema, public)
@@ -385,8 +388,12 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         """Rows to predict for, and what exposures and the formula's ``offset()`` add to their predictors."""
         X = read_once(X)
         rows = self._rows(X)
-        columns = self.coefficients_.features if self.design_ is None else self.design_.sources
-        return rows, offsets(exposure, X, len(rows), self.exposure_, columns) + self._own_offset(X)
+        return rows, offsets(exposure, X, len(rows), self.exposure_, self._read_columns()) + self._own_offset(X)
+
+    def _read_columns(self) -> Sequence[str]:
+        """The columns that predictions read, apart from an exposure."""
+        check_is_fitted(self)
+        return self.coefficients_.features if self.design_ is None else self.design_.sources
 
     def _own_offset(self, X: Any) -> Vector | float:
         """What the formula's ``offset()`` adds to predictors, of shape (m,); NaN where it has no value."""
@@ -421,9 +428,3 @@ class PrivateLinearModel(ShownMixin, SavingMixin, BaseEstimator, ABC):
         tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _say(left_out: int, note: Callable[[int], str] = left_out_note, frames: int = 5) -> None:
-    """Warn of public rows that were left out, because of gaps if nothing else is said."""
-    if left_out:
-        warnings.warn(note(left_out), UserWarning, stacklevel=frames)

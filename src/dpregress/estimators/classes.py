@@ -14,6 +14,7 @@ from dpregress.errors import InvalidInput, one_line
 from dpregress.estimators.base import PrivateLinearModel
 from dpregress.estimators.habits import in_own_names
 from dpregress.estimators.summary import SummaryNotes
+from dpregress.inputs.indices import check_aligned
 from dpregress.inputs.names import check_default_target, check_target
 from dpregress.inputs.public import check_apart
 from dpregress.inputs.response import USUAL, default_classes, type_of_array, type_of_column
@@ -50,6 +51,7 @@ class ClassModel(PrivateLinearModel):
         given: dict[str, Any] = {"exposure": exposure, "unit": unit, "max_rows_per_unit": max_rows_per_unit}
         given |= {"weights": weights, "diagnose": diagnose, "progress": progress}
         self._checked_parameters()
+        check_aligned(X, y=y)  # below, the classes of y are an array
         if self.classes is None:
             target = self._target(response_name(y, X))
             in_table = y is None and is_table(X)

@@ -15,6 +15,7 @@ from dpregress.estimators.training import formula_text, ready_rows
 from dpregress.inference.diagnosis import Diagnosis
 from dpregress.inputs.described import described_table
 from dpregress.inputs.exposure import OFFSET, exposed, exposure_bounds
+from dpregress.inputs.indices import check_aligned
 from dpregress.inputs.tables import (
     coded,
     column_names,
@@ -68,6 +69,7 @@ def diagnose_model(
     """Diagnose a fitted model on private rows; see :meth:`~dpregress.DPRidge.diagnose`."""
     check_diagnosable(model.response)
     promise = gaussian_promise(checked_budget(privacy))
+    check_aligned(X, y=y, exposure=exposure, unit=unit)
     rows, coefficients = _rows(model, X, y, exposure, unit), model.coefficients
     if not rows.n:
         raise InvalidInput("the table has no rows: nothing can be diagnosed")
@@ -105,7 +107,10 @@ def _formula(model: Diagnosed) -> str:
         return model.formula.text
     features = model.coefficients.features
     constant = model.estimates is None or len(model.estimates.names) > len(features)
-    return formula_text(model.coefficients.target, features if constant else ("0", *features), model.response.exposure)
+    declared = {} if model.schema is None else model.schema.columns
+    made = {each: name for name, column in declared.items() for each in column.design(name)}
+    named = tuple(dict.fromkeys(made.get(each, each) for each in features))  # columns, as the entry of the fit has them
+    return formula_text(model.coefficients.target, named if constant else ("0", *named), model.response.exposure)
 
 
 def _rows(model: Diagnosed, X: Any, y: Any, exposure: Any, unit: Any) -> Source:

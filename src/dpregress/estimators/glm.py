@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.coordinates import Vector
@@ -19,6 +18,7 @@ from dpregress.estimators.central import CentralModel, checked_penalty
 from dpregress.estimators.classes import ClassModel
 from dpregress.estimators.parameters import checked_robust
 from dpregress.estimators.results import original
+from dpregress.estimators.scoring import AccuracyScore, ExposedScore
 from dpregress.inference import IntervalKind
 from dpregress.inputs.tables import coded
 from dpregress.models import Family, family_of
@@ -84,7 +84,7 @@ class _ScoredModel(CentralModel):
         return solution.uncertainty
 
 
-class _ScoredRegressor(RegressorMixin, _ScoredModel):
+class _ScoredRegressor(ExposedScore, _ScoredModel):
     """A model whose prediction is the mean response; its family has a name."""
 
     _name: str
@@ -275,7 +275,7 @@ class DPGammaRegressor(_ScoredRegressor):
     _name = "gamma"
 
 
-class DPLogisticRegression(ClassifierMixin, ClassModel, _ScoredModel):
+class DPLogisticRegression(AccuracyScore, ClassModel, _ScoredModel):
     r"""Logistic regression, ``P(y = classes[1]) = 1 / (1 + exp(-X b - b0))``, under differential privacy.
 
     For K > 2 classes the model is multinomial: ``P(y = classes[k])`` is the softmax of ``X b_k + b0_k``, and the K

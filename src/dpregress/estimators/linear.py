@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
 
 from dpregress.accounting import GDP, Event, Ledger
 from dpregress.errors import InvalidInput, check_choice
@@ -16,6 +15,7 @@ from dpregress.estimators.habits import in_own_names
 from dpregress.estimators.moments_fit import regress_moments
 from dpregress.estimators.parameters import checked_robust
 from dpregress.estimators.released_moments import ReleasedMoments
+from dpregress.estimators.scoring import VarianceScore
 from dpregress.inference import IntervalKind, privacy_covariance, sampling_covariance
 from dpregress.papers.cao2026 import PublishedRidge, published_space
 from dpregress.public import Schema
@@ -42,7 +42,7 @@ LINEAR_RECIPES: Mapping[str, Callable[[PublicFacts, GDP, float], Solver]] = {
 }
 
 
-class DPRidge(RegressorMixin, CentralModel):
+class DPRidge(VarianceScore, CentralModel):
     r"""Ridge regression under differential privacy.
 
     Minimises ``||y - Xb - b0||^2 + alpha ||b||^2`` from a noisy Gram matrix and a few noisy correlations of x with

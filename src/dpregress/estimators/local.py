@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpregress.accounting import ApproxDP, Composed, Event, Ledger, PrivacyStatement, PureDP, Relation, Unit, user_of
@@ -22,6 +21,7 @@ from dpregress.estimators.parameters import checked_bounds
 from dpregress.estimators.progress import reported
 from dpregress.estimators.provenance import made_now
 from dpregress.estimators.results import estimates_of, original
+from dpregress.estimators.scoring import VarianceScore
 from dpregress.estimators.summary import SummaryNotes
 from dpregress.estimators.training import Training
 from dpregress.inference import IntervalKind, moment_estimates
@@ -54,7 +54,7 @@ _SHARED = Unit(
 _FILED = ("gaussian", "binomial", "poisson")
 
 
-class LocalGLM(RegressorMixin, PrivateLinearModel):
+class LocalGLM(VarianceScore, PrivateLinearModel):
     r"""A model ``E[y | x] = m(x'b + b0)`` from one noisy message of every user.
 
     Each user whitens their row by the public moments, bounds it, and sends ``x~ (y - c)``, and where it helps also x~,

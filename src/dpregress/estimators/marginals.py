@@ -30,6 +30,7 @@ from dpregress.estimators.summary import SummaryNotes, narrowed_ranges, ranges_n
 from dpregress.inference import IntervalKind, PredictedIntervals
 from dpregress.inputs.coded import coded_design, coded_names
 from dpregress.inputs.engines import stays_in_place
+from dpregress.inputs.indices import check_aligned
 from dpregress.inputs.names import check_default_target, listed
 from dpregress.inputs.tables import joined_table
 from dpregress.models import MULTINOMIAL, family_of
@@ -141,6 +142,7 @@ class MarginalsRegression(ShownMixin, SavingMixin, BaseEstimator):
         InvalidInput, BudgetExceeded
             As :meth:`fit_table`.
         """
+        check_aligned(X, y=y)
         target = str(getattr(y, "name", None) or "y")
         table = joined_table(X, y, target)
         return self.fit_table(table, target, table.schema.names[:-1], progress=progress)

@@ -58,8 +58,8 @@ class _Table(NamedTuple):
 
 def release_moments(
     table: Any,
-    *,
     privacy: Event | None = None,
+    *,
     columns: Sequence[str] | None = None,
     public: Any = None,
     schema: Schema | None = None,

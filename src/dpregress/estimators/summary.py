@@ -83,7 +83,8 @@ def summary_of(
     if estimates is None:
         tables, said = _shrunk_tables(coefficients), [*_SHRUNK]
     else:
-        facts += [("Covariance", estimates.cov_type), ("Reference", _reference(estimates))]
+        law = (("Reference", _reference(estimates)),) if estimates.identified.any() else ()
+        facts += [("Covariance", estimates.cov_type), *law]
         tables, said = estimate_tables(estimates, coefficients, level), [*_UNSHRUNK, *_moved(estimates)]
     guarantee = f"n = {coefficients.n}; {privacy.describe()}."
     said = [*unidentified_note(tables), *said, *notes.before, guarantee, *notes.after]
@@ -106,8 +107,8 @@ def _promise(privacy: PrivacyStatement) -> str:
 
 
 def _reference(estimates: Estimates) -> str:
-    """The law by which intervals and tests are made."""
-    least = float(estimates.degrees_of_freedom.min())
+    """The law by which intervals and tests of identified coefficients are made."""
+    least = float(estimates.degrees_of_freedom[estimates.identified].min())
     if math.isinf(least):
         return "normal"
     return f"t (df > {_NORMAL:,.0f}: normal)" if least > _NORMAL else f"t (df >= {least:.4g}, by coefficient)"

@@ -182,9 +182,7 @@ def _population(
     model, declared = _known(assumed), {name: Numeric(*schema.bounds_of(name)) for name in names}
     bounds = schema.columns.get(target)
     own = {target: bounds} if isinstance(bounds, Numeric) else {}
-    ends = np.array([schema.bounds_of(name) for name in names])
-    usual = [((low + high) / 2, _SPREAD * (high - low)) for low, high in ends]
-    moments = np.array([assume.get(name, given) for name, given in zip(names, usual, strict=True)])
+    moments = np.array([assume.get(name, given) for name, given in zip(names, _usual(schema, names), strict=True)])
     facts = schema
 
     def likely(m: int, rng: np.random.Generator) -> pa.Table:
@@ -193,6 +191,19 @@ def _population(
         return table.append_column(target, pa.array(model.responses(x, rng)))
 
     return _Population(names, names, likely, None, Schema({**declared, **own}), "a schema and assumed moments")
+
+
+def _usual(schema: Schema, names: tuple[str, ...]) -> list[tuple[float, float]]:
+    """Mean and standard deviation of each design column if nothing is assumed: all levels of a column are as frequent.
+
+    Indicators at the middle of their bounds would leave no row for the reference of three levels.
+    """
+    usual = [((low + high) / 2, _SPREAD * (high - low)) for low, high in map(schema.bounds_of, names)]
+    for places in schema.indicator_places(names).values():
+        share = 1 / (len(places) + 1)
+        for place in places:
+            usual[place] = share, math.sqrt(share * (1 - share))
+    return usual
 
 
 def _public_population(

@@ -82,10 +82,16 @@ class Suitability(ShownInShort):
         first = (
             f"Public table: {how_many(self.rows, 'row')}, condition number {self.condition:.3g} after whitening.",
             "Compared with the public rows, variances of the private rows are",
-            f"{self.narrower:.2g} to {self.wider:.2g} times as large{shift}.",
+            f"{self._ratio} times as large{shift}.",
             *(() if self.shortened is None else (f"{self.shortened:.0%} of the private rows are downweighted.",)),
         )
         return (*first, *(self._mends() or ("The public rows resemble the private rows well enough.",)))
+
+    @property
+    def _ratio(self) -> str:
+        """Between which numbers the ratios of variances lie."""
+        ends = f"{self.narrower:.2g}", f"{self.wider:.2g}"
+        return f"about {ends[0]}" if ends[0] == ends[1] else " to ".join(ends)
 
     def _mends(self) -> tuple[str, ...]:
         found: list[str] = []

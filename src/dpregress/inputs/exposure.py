@@ -10,6 +10,7 @@ import numpy as np
 from dpregress.coordinates import Exposure, Vector
 from dpregress.errors import InvalidInput
 from dpregress.inputs.formula import read_columns
+from dpregress.inputs.indices import check_aligned
 from dpregress.inputs.response import check_exposed, type_of_array
 from dpregress.inputs.tables import column_names, numbers
 from dpregress.public import Categorical, Numeric, PublicMoments, Schema
@@ -106,6 +107,11 @@ def offsets(exposure: Any, X: Any, rows: int, fitted: str | None, features: Sequ
     return log_exposure(exposures_of(exposure, X, rows))
 
 
+def needs_exposure(fitted: str | None, X: Any, features: Sequence[str]) -> bool:
+    """Whether a model was fitted with an exposure of which these rows have no column that is not among its features."""
+    return fitted is not None and not fitted.startswith(OFFSET) and (fitted in features or fitted not in _names(X))
+
+
 def exposures_of(exposure: Any, X: Any, rows: int) -> Vector:
     """Exposures of rows to predict for, of shape (m,), given as numbers or by the name of their column in the table X.
 
@@ -118,6 +124,7 @@ def exposures_of(exposure: Any, X: Any, rows: int) -> Vector:
         if exposure not in _names(X):
             raise InvalidInput(f"no column {exposure!r} in the rows to predict for: give an exposure for each row")
         return exposure_column(X, exposure)
+    check_aligned(X, exposure=exposure)
     values = numbers(exposure, "exposure")
     if len(values) != rows:
         raise InvalidInput(f"X has {rows} rows, exposure has {len(values)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,23 +43,28 @@ def formula_source(
     if y is None:
         _not_array(rows)
         check_unit(unit, encoder.sources, encoder.response.columns)
-        source = encoded(rows, encoder, unit, weights)
+        source = encoded(rows, encoder, unit, weights, schema)
         check_response(source.schema, target, encoder.table.classes, schema)
         check_exposure_column(source.schema, encoder.table.exposed, schema)
         return source
     check_number(target, type_of_array(y), schema)
     response = numbers(y)
-    table = read_columns(held(rows), encoder.sources)
+    table = read_columns(held(rows), encoder.sources, declared=() if schema is None else schema.columns)
     encoder.right.check_types(table.schema)
     if table.num_rows != len(response):
         raise InvalidInput(f"X has {table.num_rows} rows, y has {len(response)}")
     return TableSource(table.append_column(target, [response]), encoder.plain)
 
 
-def read_columns(rows: Any, columns: tuple[str, ...], where: str = "the table") -> pa.Table:
-    """These columns of a file, or of a table in memory, called so in messages; an array has none."""
+def read_columns(
+    rows: Any, columns: tuple[str, ...], where: str = "the table", declared: Iterable[str] = ()
+) -> pa.Table:
+    """These columns of a file, or of a table in memory, called so in messages; an array has none.
+
+    Messages suggest ``declared`` names in place of columns that are not there.
+    """
     if is_table(rows):
-        return to_table(rows, columns, where)
+        return to_table(rows, columns, where, declared)
     _not_array(rows)
     return read(rows, columns)
 

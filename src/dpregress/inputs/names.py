@@ -80,12 +80,17 @@ def check_target(target: Any) -> None:
 
 
 def check_default_target(target: str, names: Collection[str], where: str = "the table") -> None:
-    """Ask for the response where none is named and no column is called y.
+    """Ask for the response where none is named and no column is called y, or where a formula stands in its place.
 
     Raises
     ------
     InvalidInput
     """
+    if "~" in target and target not in names:
+        formula = one_line(target)
+        raise InvalidInput(
+            f"{formula} is a formula: make the model by from_formula({formula}, ..), and fit it to the table"
+        )
     if target == "y" and target not in names:
         raise InvalidInput(f"no column 'y' in {where}: name the response, as in fit_table(table, 'cost')")
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from dpregress.coordinates import Matrix
 from dpregress.errors import InvalidInput, did_you_mean, one_line, type_of
+from dpregress.inputs.indices import check_aligned
 from dpregress.inputs.names import listed
 from dpregress.inputs.response import check_number, check_response, type_of_array
 from dpregress.inputs.tables import joined_table, matrix, numbers
@@ -150,8 +151,9 @@ def with_response(party: Any, y: ArrayLike, target: str) -> Any:
     Raises
     ------
     InvalidInput
-        For another number of rows, or a response of an array that is text.
+        For another number of rows or another index, or a response of an array that is text.
     """
+    check_aligned(party, y=y)
     if is_table(party):
         return joined_table(party, y, target)
     check_number(target, type_of_array(y), None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpregress.display import how_many
@@ -76,6 +77,12 @@ def beyond_note(rows: int) -> str:
     """That public rows were left out whose response is no measurement."""
     said = "a response far beyond its bounds was" if rows == 1 else "responses far beyond their bounds were"
     return f"{how_many(rows, 'public row')} with {said} left out"
+
+
+def say_left_out(rows: int, note: Callable[[int], str] = left_out_note, frames: int = 5) -> None:
+    """Warn of public rows that were left out, because of gaps if nothing else is said."""
+    if rows:
+        warnings.warn(note(rows), UserWarning, stacklevel=frames)
 
 
 def moments_of(

@@ -259,15 +259,21 @@ def check_classes(target: str, classes: tuple[str, ...], schema: Schema | None) 
         )
 
 
-def encoded(source: Any, design: Design, unit: str | None, weights: str | None = None) -> TableSource | StreamSource:
-    """Rows of files, a query or a table as this design has them, with units and weights beside it."""
+def encoded(
+    source: Any, design: Design, unit: str | None, weights: str | None = None, schema: Schema | None = None
+) -> TableSource | StreamSource:
+    """Rows of files, a query or a table as this design has them, with units and weights beside it.
+
+    Messages suggest columns that the schema declares in place of those that are not there.
+    """
     needed = (*design.needed, *(name for name in (unit, weights) if name is not None))
+    known = () if schema is None else schema.columns
     found: TableSource | StreamSource
     if in_memory(source):
-        found = TableSource(to_table(source, needed), design)
+        found = TableSource(to_table(source, needed, known=known), design)
     else:
         reader = opened_table(source)
-        present(needed, reader.schema.names, reader.name)
+        present(needed, reader.schema.names, reader.name, known)
         found = StreamSource(reader, design)
     design.check_types(found.schema)
     if unit is not None:

@@ -311,7 +311,7 @@ def _load(path: str | Path, read: Callable[[Mapping[str, Any]], T]) -> T:
         if not isinstance(record, dict) or "format" not in record:
             raise InvalidInput("not a model file: give the model.json of a fit")
         if record["format"] != _FORMAT:
-            raise InvalidInput(f"{shown(path)} is of format {record['format']!r}, not {_FORMAT!r}")
+            raise InvalidInput(f"it is of format {record['format']!r}, not {_FORMAT!r}")
         return read(record)
     except NotJSON as error:
         mend = "copy it again from the folder of the fit"

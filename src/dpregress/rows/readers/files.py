@@ -340,7 +340,7 @@ class CSVReader(FilesReader):
             yield file, Header.read(file, str(path))
 
 
-def to_table(data: Any, columns: Sequence[str] | None = None, where: str = "the table") -> pa.Table:
+def to_table(data: Any, columns: Sequence[str] | None = None, where: str = "the table", known: Any = ()) -> pa.Table:
     """A table in memory as Arrow, without copying where the formats agree.
 
     Parameters
@@ -348,20 +348,20 @@ def to_table(data: Any, columns: Sequence[str] | None = None, where: str = "the 
     data : pandas, Polars or Arrow table, or any object with the Arrow stream interface
     columns : sequence of str, optional
         Only these.
-    where : str, default="the table"
-        What messages call it.
+    where, known
+        What messages call it, and names that they may suggest, as ``declared`` of :func:`present`.
     """
     if isinstance(data, pa.Table):
         table = data
     elif _is_pandas(data):
         if columns is not None:
-            present(columns, [str(label) for label in data.columns], where)
+            present(columns, [str(label) for label in data.columns], where, known)
         table = _from_pandas(data, columns)
     elif is_table(data):
         table = _from_stream(data)
     else:
         raise InvalidInput(f"{type(data).__name__} is not a table: pandas, Polars and Arrow tables are")
-    return table if columns is None else table.select(present(columns, table.schema.names, where))
+    return table if columns is None else table.select(present(columns, table.schema.names, where, known))
 
 
 def _from_stream(data: Any) -> pa.Table:
