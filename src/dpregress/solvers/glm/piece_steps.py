@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from dpregress.accounting import GDP
 from dpregress.coordinates import Matrix, ResponseScale, Vector, WhitenedSpace
@@ -58,6 +59,8 @@ _LONGEST = 3.0
 _BENT = 0.5
 #: Eigenvalues of a released information below this many norms of its noise are raised to it, and tell nothing.
 _NOISES = 0.5
+#: Events of a piece that stand out, in standard deviations of their noise.
+_COUNTED = 3.0
 #: How far estimates may be from the fit, in standard deviations of a predictor: along what the information does not
 #: tell, and elsewhere.
 _UNRESOLVED, _RESOLVED = 1.0, 3.0
@@ -99,10 +102,9 @@ class _Known:
         """With eigenvalues above the noise."""
         return floored(self.matrix, self._floor)
 
-    @property
-    def unidentified(self) -> Matrix:
-        """The projection on eigenvectors along which noise hides it."""
-        values, vectors = eigen(self.matrix)
+    def unidentified(self, order: int) -> Matrix:
+        """The projection on directions of so many whitened columns along which noise hides it."""
+        values, vectors = eigen(self.matrix[:order, :order])
         hidden = vectors[:, values <= self._floor]
         return np.asarray(hidden @ hidden.T)
 
@@ -190,7 +192,7 @@ class PieceSteps(FactSolver):
 
     def solve(self, ask: Ask) -> Solution:
         space, norms = self._space(ask)
-        start, clip = self._start(ask, space)
+        start, clip, counted = self._start(ask, space)
         p, basis = space.order, contrasts(len(self.cuts)) if len(self.cuts) > 1 else np.zeros((1, 0))
         prior = self._prior(space, start)
         coef, told = start, list[_Told]()
@@ -209,7 +211,7 @@ class PieceSteps(FactSolver):
         information = known.solvable
         meat = self._meat(ask, PieceScore(space, self.cuts, coef, clip), information, norms)
         lost = (1 - float(np.mean(space.radius / np.maximum(norms.sample, space.radius)))) * meat.matrix
-        unknown = known.unidentified
+        unknown = block_diag(known.unidentified(p), np.eye(len(coef) - p) * (not counted))
         estimates = unshrunk(
             told, coef, information, meat, information[:p, :p], n=self.facts.n, mean=None,
             hidden=np.zeros_like(information), unidentified=unknown, dispersion=1.0, lost=lost,
@@ -238,8 +240,10 @@ class PieceSteps(FactSolver):
         space = better.truncated(plan.radius)
         return replace(space, response=ResponseScale(facts.target), exposure=facts.exposure), norms
 
-    def _start(self, ask: Ask, space: WhitenedSpace) -> tuple[Vector, float]:
-        """No slopes and the hazards of pieces, from released totals; and the clip of persons' residuals."""
+    def _start(self, ask: Ask, space: WhitenedSpace) -> tuple[Vector, float, bool]:
+        """No slopes and the hazards of pieces, from released totals; the clip of persons' residuals; and whether the
+        events of every piece stand out from the noise: they tell its hazard, and the information of hazards is small.
+        """
         query = PieceTotals(space, self.cuts)
         spend, pieces = self._spend["totals"], len(self.cuts)
         total, noise = ask(query, spend).total, query.noise(spend, 1)
@@ -251,7 +255,8 @@ class PieceSteps(FactSolver):
         change = PieceScore.largest_change(space.radius, 1.0) * math.sqrt(space.order)
         affordable = math.sqrt(_AFFORDABLE / noise_in_mean(change, self._scores[-1], self.facts.n))
         clip = max(min(_CUMULATED * cumulated, _MOST_CLIP), _LEAST_CLIP, affordable)
-        return np.append(float(np.mean(logs)) * space.constant, basis.T @ logs), clip
+        counted = bool((total[:pieces] > _COUNTED * noise).all())
+        return np.append(float(np.mean(logs)) * space.constant, basis.T @ logs), clip, counted
 
     def _prior(self, space: WhitenedSpace, start: Vector) -> SlopesPrior:
         """Slopes around 0, whose size the scores tell."""
