@@ -53,7 +53,8 @@ def test_ratios_that_print_alike_are_one(wider: float, said: str) -> None:
 def test_nothing_is_said_of_rows_of_which_nothing_was_learned(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(2_000, 3))
-    model = DPLinearRegression(GDP(1e-5), public=PublicMoments.from_rows(rng.normal(size=(60, 3)))).fit(x, x[:, 0])
+    public, schema = PublicMoments.from_rows(rng.normal(size=(60, 3))), Schema({"y": Numeric(-5, 5)})
+    model = DPLinearRegression(GDP(1e-5), public=public, schema=schema).fit(x, x[:, 0])
     assert not model.estimates_.identified.any()
     assert "Too little was learned of the private rows" in str(model.summary())
     assert "too little was learned" in repr(model.suitability_)
