@@ -264,7 +264,8 @@ def test_other_budgets(seed: int) -> None:
     for budget in (GDP(0.5), ZCDP(0.125)):
         model = VerticalRegression(budget).fit_table(columns(*people(rng, 500)))
         assert [statement.promise for statement in model.privacy_] == [GDP(0.5)] * 3
-        assert "For a person over all parties: mu = 0.866.\nValues beyond these ranges" in str(model.summary())
+        said = "For a person over all parties: mu = 0.866.\nCoefficients are those of numbers within these ranges"
+        assert said in str(model.summary())
     for refused, said in ((PureDP(1.0), "pure epsilon"), (None, "privacy= is not set"), (1.0, "takes a budget")):
         with watched() as steps, pytest.raises(InvalidInput, match=said):
             VerticalRegression(refused).fit_table(columns(*people(rng, 500)))

@@ -400,7 +400,7 @@ def test_refusals_are_free(seed: int) -> None:
     with watched() as steps, pytest.raises(BudgetExceeded):
         MarginalsRegression(BUDGET, schema=schema, ledger=ledger).fit_table(frame, "y")
     assert not steps
-    for features, said in ((["a", "y"], "not on itself"), (["a", "a"], "each once"), ([], "at least one")):
+    for features, said in ((["a", "y"], "not on itself"), (["a", "a"], "once"), ([], "at least one")):
         ledger = MemoryLedger(ApproxDP(3.0, 1e-5), relation=Relation.ADD_REMOVE)
         with pytest.raises(InvalidInput, match=said):
             MarginalsRegression(BUDGET, schema=schema, ledger=ledger).fit_table(frame, "y", features)

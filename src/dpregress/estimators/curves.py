@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from dpregress.inputs.exposure import exposures_of
 from dpregress.inputs.tables import numbers
 
 
-class SurvivalCurves(InferenceMixin):
+class SurvivalCurves(InferenceMixin, ABC):
     """Survival and cumulative hazard of rows at given times."""
 
     @abstractmethod
