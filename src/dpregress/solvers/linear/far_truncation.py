@@ -4,7 +4,8 @@ Surrogate rows have residuals of the same sizes everywhere. Where a column has a
 line, or errors grow with it, far rows have far larger ones, and weights and clips take more from their scores.
 Intervals therefore doubt what rows lose whose residuals grow with the square of their length, beyond twice the root
 mean square: about as a quadratic term would let them grow. The length is that of numbers alone: along an indicator,
-however rare its level, nothing bends.
+however rare its level, nothing bends. (The root mean square is that of whole rows, so that one number among many
+indicators is not far out sooner.)
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ class FarTruncation(LinearTruncation):
 
     @property
     def _larger(self) -> Vector:
-        length = np.linalg.norm(self.rows.x @ self.numeric, axis=1) / self.rows.shortening
-        usual = max(float(np.sqrt(np.mean(length**2))), 1e-300)
+        x = self.rows.x / self.rows.shortening[:, None]
+        usual = max(float(np.sqrt(np.mean(np.sum(x**2, axis=1)))), 1e-300)
+        length = np.linalg.norm(x @ self.numeric, axis=1)
         length = np.minimum(length, np.quantile(length, _ORDINARY, method="higher"))
         return np.asarray(np.maximum(length / (_STRAIGHT * usual), 1.0) ** _POWER)
 
